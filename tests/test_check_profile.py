@@ -83,7 +83,7 @@ def test_findings_come_by_their_time(capsys: Capture) -> None:
         "train.py:6:14: TL101 `num_workers` is 0 by default: loading blocks the loop over the batches"
         " [5.00 ms a step, 50 %]\n"
         "train.py:13:18: TL301 `loss.item()` synchronizes with the GPU every batch [1.99 ms a step, 20 %]\n"
-        "train.py:9:18: note: TL203 `images.cuda()` blocks the CPU every batch until the copy is done"
+        "train.py:6:14: note: TL102 batches are in pageable memory, so `images.cuda()` blocks the CPU every batch"
         " [1.66 ms a step, 17 %] — it pays only where the GPU waits for the CPU\n"
         "\n"
         "where the time goes: trace.json, 3 steps of 10.0 ms, NVIDIA A100-SXM4-40GB busy 27 %\n"
@@ -95,7 +95,7 @@ def test_findings_come_by_their_time(capsys: Capture) -> None:
         "          TL301 item-in-train-loop\n"
         "    17 %  train.py:9  images = images.cuda()\n"
         "          copies 987 µs a step (1x, 4 MB), leaves the GPU idle 677 µs a step (0.67x)\n"
-        "          TL203 blocking-h2d-in-batch-loop\n"
+        "          TL102 dataloader-not-pinned\n"
         "   9.6 %  train.py:10  loss = model(images, labels)\n"
         "          leaves the GPU idle 960 µs a step (1x), 1 kernel launch\n"
         "\n"
@@ -108,7 +108,7 @@ def test_a_warning_has_what_was_measured_of_it(capsys: Capture) -> None:
     out = checked(capsys, "--profile", "trace.json", "train.py")
     assert "   = measured: 1.99 ms a step, 20 %: waits for the GPU 1.99 ms a step (1x)\n" in out
     assert out.index("TL101 `num_workers`") < out.index("TL301 `loss.item()`") < out.index("where the time goes")
-    assert " until the copy is done [1.66 ms a step, 17 %] — " in out
+    assert " blocks the CPU every batch [1.66 ms a step, 17 %] — " in out
 
 
 def test_each_finding_in_json_has_what_was_measured(capsys: Capture) -> None:

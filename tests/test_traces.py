@@ -99,13 +99,13 @@ def test_a_whole_profile(tmp_path: Path) -> None:
     assert [(line.row, line.findings) for line in found.lines][:3] == [
         (8, ("TL101 dataloader-no-workers",)),
         (13, ("TL301 item-in-train-loop",)),
-        (9, ("TL203 blocking-h2d-in-batch-loop",)),
+        (9, ("TL102 dataloader-not-pinned",)),
     ]
     by_rule = {finding.rule: round(cost.total) for (_, finding), cost in found.by_finding.items()}
     assert by_rule == {
         "dataloader-no-workers": 3 * 4998,
         "item-in-train-loop": 3 * 1987,
-        "blocking-h2d-in-batch-loop": 3 * 987 + 2 * 1015,
+        "dataloader-not-pinned": 3 * 987 + 2 * 1015,
     }
     assert found.remarks == ()
     assert found.step is not None

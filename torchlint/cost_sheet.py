@@ -14,7 +14,7 @@ from torchlint.facts import NOTHING
 from torchlint.finding import Frequency, Severity
 from torchlint.precedence import count_of
 from torchlint.registry import find
-from torchlint.report.costs import Item, Loop, Sheet, event_of, weight, worst_first
+from torchlint.report.costs import Event, Item, Loop, Sheet, event_of, weight, worst_first
 from torchlint.report.style import Style, decide
 from torchlint.run import (
     CLEAN,
@@ -183,10 +183,13 @@ def _item(report: FileReport, finding: Finding, statements: Statements, profile:
     row = min(statements.around(source.position(finding.span.start)[0]))
     rule = find(finding.rule)
     # In a step once, at each place; of what runs for each element, nobody knows how often that is.
-    times = None if finding.frequency is Frequency.SAMPLE else count_of(finding) + len(finding.places)
+    event = event_of(rule)
+    # A loader copies nothing itself: its batches are copied at the places.
+    own = 0 if rule.group == "data" and event is Event.COPY else count_of(finding)
+    times = None if finding.frequency is Frequency.SAMPLE else own + len(finding.places)
     measured = profile.by_finding.get((source.path, finding)) if profile is not None else None
     return Item(
-        event=event_of(rule),
+        event=event,
         path=source.path,
         row=row,
         code=source.line(row).strip(),

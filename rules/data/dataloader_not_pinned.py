@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from torchlint.finding import Doubt
-from torchlint.rule import Applicability, Call, Context, Flag, Message, NodeEdit, Replace, Rule, Status
+from torchlint.rule import Applicability, Call, Context, Flag, Message, NodeEdit, Replace, Rule
 from torchlint.semantics.flow.query import query
 from torchlint.semantics.knowledge.conventions.packages import UNPINNABLE_PACKAGE
 
@@ -21,10 +21,9 @@ RULE = Rule(
     group="data",
     summary="Batches are copied to the GPU from pageable memory, which blocks the CPU.",
     since="0.2.0",
-    status=Status.PREVIEW,
     fix=(Applicability.UNSAFE,),
     unsafe="pinned pages cannot be swapped out, and GPU tensors cannot be pinned",
-    yields_to=("dataloader-respawns-workers", "workers-without-main-guard"),
+    yields_to=("workers-without-main-guard",),
     doubts=(
         (Doubt.OPTION_DECIDES, ""),
         (Doubt.HOST_BOUND, ""),
@@ -91,7 +90,7 @@ def check(node: cst.Call, context: Context) -> Iterator[Flag]:
         edits=(_pinning(node, context),),
         places=places,
         about=places,
-        doubts=tuple(_doubts(node, context)),
+        doubts=(Doubt.HOST_BOUND, *_doubts(node, context)),
     )
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import libcst as cst
 
-from torchlint.rule import Applicability, Context, Flag, Message, Node, Replace, Rule, Status
+from torchlint.rule import Applicability, Context, Doubt, Flag, Message, Node, Replace, Rule
 from torchlint.semantics.knowledge.conventions.comments import CUDNN_REASON
 from torchlint.semantics.knowledge.marks import SECOND_GRADIENTS
 
@@ -16,9 +16,9 @@ RULE = Rule(
     group="precision",
     summary="Without cuDNN, convolutions and recurrent layers run on slower kernels.",
     since="0.2.0",
-    status=Status.PREVIEW,
     fix=(Applicability.UNSAFE,),
     unsafe="cuDNN kernels round differently, and some are not deterministic",
+    doubts=((Doubt.MEANT, ""),),
 )
 _DISABLED = Message(
     "disabled",
@@ -48,6 +48,16 @@ def check(node: cst.Assign, context: Context) -> Iterator[Flag]:
         _DISABLED.of(),
         title="Leave cuDNN on",
         edits=(Replace(value, "True"),),
+        doubts=(Doubt.MEANT,) if _is_for_the_same_results(node, context) else (),
+    )
+
+
+def _is_for_the_same_results(node: cst.Assign, context: Context) -> bool:
+    """Whether it stands beside `torch.use_deterministic_algorithms(True)`, for runs that are to be repeated."""
+    return any(
+        context.qualified_name(call.func) == "torch.use_deterministic_algorithms"
+        and context.function(call) is context.function(node)
+        for call in context.tree.of(cst.Call)
     )
 
 

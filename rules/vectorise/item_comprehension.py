@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from torchlint.rule import Applicability, Call, Context, Doubt, Flag, Message, Method, NodeEdit, Replace, Rule, Status
+from torchlint.rule import Applicability, Call, Context, Doubt, Flag, Message, Method, NodeEdit, Replace, Rule
 from torchlint.semantics.knowledge.marks import TORCHSCRIPT
 
 if TYPE_CHECKING:
@@ -20,11 +20,10 @@ RULE = Rule(
     group="vectorise",
     summary="A comprehension reads the elements of a tensor one by one, and each read synchronizes.",
     since="0.2.0",
-    status=Status.PREVIEW,
     fix=(Applicability.SAFE, Applicability.UNSAFE),
     unsafe="a tensor of several axes gives a flat list of all elements, or one more level",
     yields_to=("graph-break-in-compiled",),
-    doubts=((Doubt.NAMED_RARE, ""),),
+    doubts=((Doubt.SIZE_UNKNOWN, ""), (Doubt.NAMED_RARE, "")),
 )
 _ONE_BY_ONE = Message(
     "one-by-one",
@@ -39,13 +38,14 @@ def check(node: cst.Call, context: Context) -> Iterator[Flag]:
     from torchlint.analyses.batching.comprehension_reads import listing
     from torchlint.analyses.batching.extent import may_wait
     from torchlint.analyses.execution.rarity import named_rare
-    from torchlint.analyses.tensors.ranks import vector
+    from torchlint.analyses.tensors.ranks import has_one_axis, vector
 
     found = listing(node, context)
     if found is None:
         return
     numbers = vector(found.tensor, context) if found.depth == 1 else None
     shown = context.shown(found.tensor)
+    is_of_rows = found.of_rows and not has_one_axis(found.tensor, context)  # of which there may be few
     waits = ", and each read synchronizes" if may_wait(found.tensor, context) else ""
     yield Flag(
         found.node,
@@ -53,7 +53,7 @@ def check(node: cst.Call, context: Context) -> Iterator[Flag]:
         title=f"Read all of `{shown}` with `tolist()`",
         edits=_edits(found, numbers, context),
         applicability=Applicability.SAFE if _is_safe(found, numbers, context) else Applicability.UNSAFE,
-        doubts=named_rare(found.node, context),
+        doubts=(*((Doubt.SIZE_UNKNOWN,) if is_of_rows else ()), *named_rare(found.node, context)),
     )
 
 

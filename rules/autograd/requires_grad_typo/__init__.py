@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import libcst as cst
 
-from torchlint.rule import Applicability, Context, Flag, Message, Node, Replace, Rule, Status
+from torchlint.rule import Applicability, Context, Flag, Message, Node, Replace, Rule
 from torchlint.semantics.knowledge.conventions.values import REQUIRES_GRAD_MISSPELT
 
 RULE = Rule(
@@ -15,7 +15,6 @@ RULE = Rule(
     group="autograd",
     summary="An assignment that should freeze parameters sets an attribute that nothing reads.",
     since="0.2.0",
-    status=Status.PREVIEW,
     fix=(Applicability.UNSAFE,),
     unsafe="what was trained is frozen from then on",
 )

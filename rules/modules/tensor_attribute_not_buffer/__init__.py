@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from torchlint.rule import Applicability, Context, Flag, Message, Method, NodeEdit, Replace, Rule, Status
+from torchlint.rule import Applicability, Context, Flag, Message, Method, NodeEdit, Replace, Rule
 
 if TYPE_CHECKING:
     import libcst as cst
@@ -18,7 +18,6 @@ RULE = Rule(
     group="modules",
     summary="A tensor that a module keeps as a plain attribute is copied to the GPU in every forward pass.",
     since="0.2.0",
-    status=Status.PREVIEW,
     fix=(Applicability.UNSAFE,),
     unsafe="the buffer is cast with its module, and `DistributedDataParallel` sends it to all ranks",
 )

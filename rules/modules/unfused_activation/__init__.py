@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from torchlint.finding import Frequency
-from torchlint.rule import Applicability, Call, Context, Doubt, Flag, Message, Method, NodeEdit, Replace, Rule, Status
+from torchlint.rule import Applicability, Call, Context, Doubt, Flag, Message, Method, NodeEdit, Replace, Rule
 
 if TYPE_CHECKING:
     import libcst as cst
@@ -19,11 +19,10 @@ RULE = Rule(
     group="modules",
     summary="A hand-written activation launches a kernel per operation and saves every result for backward.",
     since="0.2.0",
-    status=Status.PREVIEW,
     fix=(Applicability.UNSAFE,),
     unsafe="the last digits differ",
     eager=True,
-    doubts=((Doubt.MEANT, ""),),
+    doubts=((Doubt.SIZE_UNKNOWN, ""), (Doubt.MEANT, "")),
 )
 _UNFUSED = Message(
     "unfused",
@@ -51,6 +50,7 @@ def check(node: cst.Call, context: Context) -> Iterator[Flag]:
     found = activation(node, context)
     if found is None or _is_meant(found, context) or context.frequency(found.formula) is Frequency.ONCE:
         return
+    is_meant = is_reference(node, context) or is_named_fused(node, context)
     shown = f"{found.function}({context.shown(found.variable)}{found.arguments})"
     yield Flag(
         found.formula,
@@ -62,7 +62,7 @@ def check(node: cst.Call, context: Context) -> Iterator[Flag]:
         ),
         title=f"Call `{found.function}`",
         edits=_edits(found, context),
-        doubts=(Doubt.MEANT,) if is_reference(node, context) or is_named_fused(node, context) else (),
+        doubts=(Doubt.SIZE_UNKNOWN, *((Doubt.MEANT,) if is_meant else ())),
     )
 
 

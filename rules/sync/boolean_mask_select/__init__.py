@@ -7,6 +7,7 @@ from itertools import chain
 
 import libcst as cst
 
+from torchlint.finding import Frequency
 from torchlint.rule import Context, Doubt, Flag, Message, Node, Rule
 from torchlint.semantics.flow.query import query
 
@@ -62,7 +63,7 @@ def check(node: cst.Subscript, context: Context) -> Iterator[Flag]:
         return
     from torchlint.analyses.host.purpose import is_known_already
     from torchlint.analyses.host.reads import is_device_tensor
-    from torchlint.analyses.sync.avoidable import wait_doubts
+    from torchlint.analyses.sync.avoidable import UNSEEN, wait_doubts
     from torchlint.analyses.sync.inherent_branches import (  # the model's parts load LibCST
         design_doubts,
         is_in_sample_code,
@@ -75,10 +76,13 @@ def check(node: cst.Subscript, context: Context) -> Iterator[Flag]:
     doubts = chain(design_doubts(node, context), wait_doubts(node, mask, context))
     if advice is None:
         known = (Doubt.WAITS_ANYWAY,) if is_known_already(node, mask, context) else ()
+        found = weighed(RULE, chain(known, (Doubt.USE_UNKNOWN,), doubts))
+        is_out_of_sight = Doubt.DEVICE_UNKNOWN in found and not UNSEEN.isdisjoint(found)
+        if is_out_of_sight and context.frequency(node) is not Frequency.CALL:
+            return  # neither how often nor where it runs is known
         others = _selections(context.tree.module, context)[_cause(node, mask, context)]
         if others[0] is node:
             said = _SELECTED.of(selection=context.shown(node), often=how_often(node, context))
-            found = weighed(RULE, chain(known, (Doubt.USE_UNKNOWN,), doubts))
             yield Flag(node, said, places=tuple(others[1:]), doubts=found)
         return
     if is_known_already(node, mask, context):

@@ -69,13 +69,14 @@ def check(node: cst.Call, context: Context) -> Iterator[Flag]:
     if move is None:
         yield from _of_a_helper(node, context)
         yield from _of_the_host(node, context)
+        yield from _of_a_training_loop(node, context)
         return
     if _has_no_such_copy(node, context):
         return
     sources = made(move.loader, context)
     state = pinned_of(sources, context)
     if not _may_be_pinned(move, sources, context):
-        if _may_be_an_object(move, context):
+        if _is_a_whole_batch(move, sources, context):
             yield from _copied(node, context, (Doubt.DATA_UNKNOWN, *_doubts(node, context)))
         return
     if state is Pinned.NO:
@@ -116,6 +117,18 @@ def _of_a_helper(node: cst.Call, context: Context) -> Iterator[Flag]:
         _HELPER.of(copy=context.shown(node), often=of_a_batch(node, context)),
         doubts=(Doubt.DATA_UNKNOWN, *rate_doubts(node, context)),
     )
+
+
+def _of_a_training_loop(node: cst.Call, context: Context) -> Iterator[Flag]:
+    """A note on what a loop trains with, wherever it comes from."""
+    from torchlint.analyses.data.batch_moves import is_left_to_others, is_to_accelerator
+
+    from .worth import is_of_a_training_loop
+
+    if is_left_to_others(context.program.code) or not is_to_accelerator(node, context):
+        return
+    if is_of_a_training_loop(node, context) and not _has_no_such_copy(node, context):
+        yield from _copied(node, context, (Doubt.DATA_UNKNOWN, *_doubts(node, context)))
 
 
 @RULE.on(Method("type"))
@@ -242,11 +255,12 @@ def _may_be_pinned(move: BatchMove, sources: Made, context: Context) -> bool:
     return is_known or not moves_alone
 
 
-def _may_be_an_object(move: BatchMove, context: Context) -> bool:
+def _is_a_whole_batch(move: BatchMove, sources: Made, context: Context) -> bool:
     """Whether a whole batch is moved, of which nobody in sight says what it is: its tensors are copied one by one."""
-    from .worth import is_dug_out
+    from .worth import is_dug_out, is_of_a_training_loop
 
-    return not move.is_part and not is_dug_out(move.receiver, context)
+    is_known = bool(sources.calls) or is_of_a_training_loop(move.call, context)
+    return is_known and not move.is_part and not is_dug_out(move.receiver, context)
 
 
 def _are_of_graphs(sources: Made, context: Context) -> bool:

@@ -7,7 +7,10 @@ from collections.abc import Iterator
 import libcst as cst
 
 from torchlint.analyses.data.idle_loops import computes_nothing
+from torchlint.analyses.execution.training_steps import trains
+from torchlint.finding import Frequency
 from torchlint.semantics.context import Context
+from torchlint.semantics.execution.frequency import LoopKind
 from torchlint.semantics.knowledge.conventions.conditions import CUDA_FLAG
 from torchlint.semantics.knowledge.conventions.functions import CALIBRATION
 from torchlint.semantics.knowledge.conventions.packages import GRAPH_PACKAGE
@@ -57,6 +60,18 @@ def may_be_an_object(receiver: cst.BaseExpression, context: Context) -> bool:
     return any(
         _is_piece(binder, context) or _is_beside_pieces(binder, receiver.value) for binder in context.binders(receiver)
     )
+
+
+def is_of_a_training_loop(moved: cst.Call, context: Context) -> bool:
+    """Whether a loop that takes a step in each iteration hands out what is moved, whole or in parts."""
+    if not isinstance(moved.func, cst.Attribute) or not isinstance(moved.func.value, cst.Name):
+        return False
+    if context.frequency(moved) < Frequency.BATCH:
+        return False
+    match context.binders(moved.func.value):
+        case [cst.For() as loop] if context.frequencies.loop_kind(loop) is LoopKind.BATCH:
+            return trains(loop, context)
+    return False
 
 
 def is_dug_out(receiver: cst.BaseExpression, context: Context) -> bool:

@@ -464,7 +464,7 @@ def test_a_loader_that_does_not_pin(pin: str) -> None:
     loader = f"DataLoader(data, num_workers=4{pin})"
     check_snippet(step("x = x.cuda()" + NOTE, loader=loader), RULE)
     # Where the rule about the loader is asked, it names the copies.
-    both = step("x = x.cuda()", loader=loader + "  # <- dataloader-not-pinned")
+    both = step("x = x.cuda()", loader=loader + "  # <- dataloader-not-pinned?")
     check_snippet(both, "dataloader-not-pinned", RULE)
 
 

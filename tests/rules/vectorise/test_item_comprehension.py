@@ -259,7 +259,7 @@ def test_each_place_is_reported_once() -> None:
                 optimizer.step()
                 log.append([v.item() for v in loss])  # <- item-comprehension
                 log.append([float(v) for v in loss])  # <- item-comprehension
-                log.append([row.cpu().tolist() for row in out])  # <- item-comprehension
+                log.append([row.cpu().tolist() for row in out])  # <- item-comprehension?
                 log.append([[v.item() for v in row] for row in out])  # <- item-comprehension
                 log.append(list(map(float, loss)))  # <- item-comprehension
                 log.append([round(v.item(), 2) for v in loss])  # <- item-in-train-loop
@@ -305,7 +305,7 @@ def test_silent(expression: str) -> None:
 
 @pytest.mark.parametrize(("shape", "found"), [("1, n", False), ("n, -1", True)])
 def test_one_row(shape: str, found: bool) -> None:  # noqa: FBT001
-    mark = f"  # <- {RULE}" if found else ""
+    mark = f"  # <- {RULE}?" if found else ""
     code = """
         import torch
         def best(x: torch.Tensor, n: int, mask: torch.Tensor):
