@@ -56,12 +56,17 @@ def trains(loop: cst.For | cst.While, context: Context) -> bool:
 
 
 def is_in_training(node: cst.CSTNode, context: Context) -> bool:
-    """Whether the node stands in a loop, or in a function outside of a module, that takes training steps."""
+    """Whether the node stands in a loop, or in a function outside of a module, that takes training steps.
+
+    What a file does outside of functions is like a function that is called once.
+    """
     node = _run_by(node, context)
     loop = context.frequencies.batch_loop(node)
     if loop is not None:
         return trains(loop, context)
     function = context.function(node)
+    if function is None:
+        return context.frequencies.steps(context.tree.module)
     if not isinstance(function, cst.FunctionDef):
         return False
     return context.frequencies.steps(function.body) or context.classes.is_training_method(function)

@@ -897,8 +897,10 @@ class Frequencies:
                 if call.frequency > best:
                     best = call.frequency
                     self._origins[function] = call.where
-        is_of_the_script = best is Frequency.ONCE and all(self.tree.function(node) is None for node in outside)
-        if best < Frequency.BATCH and not is_of_the_script and self._is_step(function):
+        # A step that a script takes once where it is defined, in a function or not, is none of many.
+        around = self.tree.function(function)
+        is_taken_once = best is Frequency.ONCE and all(self.tree.function(node) is around for node in outside)
+        if best < Frequency.BATCH and not is_taken_once and self._is_step(function):
             # Who calls it once an epoch trains with the whole set at a time, who does every fifth batch with batches.
             callers = self.calls.callers(function)
             is_thinned = any(call.thinned for call in self.elsewhere.callers(function))
