@@ -163,10 +163,15 @@ _OF_LOCALS = "unpicklable-loader-argument"
 def _change(variant: _Variant, text: str, settings: Settings) -> str | None:
     """What law 4 says of a way of writing; None where it keeps what it has to keep."""
     parts = 3 if variant.keeps is _Keeps.ALL else 2
-    wanted = Counter((variant.rows[row - 1], *rest)[:parts] for row, *rest in _detailed(text, settings))
-    found = Counter(place[:parts] for place in _detailed(variant.text, settings))
+    wanted: Counter[tuple[object, ...]] = Counter(
+        (variant.rows[row - 1], *rest)[:parts] for row, *rest in _detailed(text, settings)
+    )
+    found: Counter[tuple[object, ...]] = Counter(place[:parts] for place in _detailed(variant.text, settings))
     if variant.keeps is _Keeps.PLACES:  # a class of a function cannot be pickled, and that is then said
-        found -= Counter({place: count for place, count in (found - wanted).items() if place[1] == _OF_LOCALS})
+        for place in found - wanted:
+            if place[1] == _OF_LOCALS:
+                found[place] = wanted[place]
+        found = +found
     if wanted <= found if variant.keeps is _Keeps.FINDINGS else wanted == found:
         return None
     return f"law 4, {variant.name}: {_differences(found, wanted)}\n{_numbered(variant.text)}"

@@ -45,6 +45,7 @@ _FORMATTED = Message("formatted", "formatting `{tensor}` synchronizes with the G
     Method("log"),
     Method("log_metric"),
     Method("log_metrics"),
+    Call("tensorboard_logger.log_value"),
     Node("FormattedStringExpression", (b'f"', b"f'", b'F"', b"F'")),
     Node("BinaryOperation", (b"%",)),
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from torchlint.rule import Applicability, Call, Context, Doubt, Flag, Insert, Message, NodeEdit, Replace, Rule, Status
+from torchlint.rule import Applicability, Call, Context, Doubt, Flag, Insert, Message, NodeEdit, Replace, Rule
 from torchlint.semantics.knowledge.apis import OF_LISTS
 
 if TYPE_CHECKING:
@@ -19,8 +19,6 @@ RULE = Rule(
     group="transfer",
     summary="A Python list is converted to a tensor and copied to the GPU every batch.",
     since="0.2.0",
-    status=Status.PREVIEW,
-    default=False,
     fix=(Applicability.UNSAFE,),
     unsafe="pinned memory is limited, and the first tensor of each size costs an allocation",
     yields_to=(
@@ -33,6 +31,7 @@ RULE = Rule(
     ),
     eager=True,
     doubts=(
+        (Doubt.HOST_BOUND, ""),
         (Doubt.DATA_UNKNOWN, ""),
         (Doubt.RATE_UNKNOWN, ""),
         (Doubt.UNCALLED, ""),
@@ -59,7 +58,7 @@ def check(node: cst.Call, context: Context) -> Iterator[Flag]:
     if found is None:
         return
     doubts = tuple(dict.fromkeys(doubts_of(found, context)))
-    if found.moved is node and not _SELDOM.isdisjoint(doubts):
+    if not _SELDOM.isdisjoint(doubts) and (found.moved is node or not found.is_known):
         return  # a short list, made where it is needed: its copy adds up only where it is known to recur
     made = found.moved if context.tree.within(node, found.moved) else node
     data = " from a list" if found.is_known and found.axes != "()" else ""
@@ -69,7 +68,7 @@ def check(node: cst.Call, context: Context) -> Iterator[Flag]:
         title=_FILLING if found.one else "Pin the tensor and pass `non_blocking=True`",
         edits=() if found.is_kept or not found.is_known else _edits(found, context),
         about=(node,),
-        doubts=doubts,
+        doubts=doubts if found.one else (Doubt.HOST_BOUND, *doubts),
     )
 
 

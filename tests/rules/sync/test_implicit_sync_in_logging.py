@@ -515,3 +515,20 @@ def test_what_somebody_types_for_and_what_a_model_has_at_the_end_of_an_epoch_is_
         """,
         RULE,
     )
+
+
+def test_a_function_that_logs() -> None:
+    check_snippet(
+        """
+        import torch
+        from tensorboard_logger import log_value
+        def train(model, loader, optimizer):
+            for step, x in enumerate(loader):
+                loss = model(x.cuda()).mean()
+                optimizer.zero_grad()
+                loss.backward()
+                optimizer.step()
+                log_value("loss", loss.detach(), step)  # <- implicit-sync-in-logging
+        """,
+        RULE,
+    )

@@ -1754,3 +1754,22 @@ def test_a_tensor_made_of_a_tensor_is_where_that_is(given: str, mark: str) -> No
         """,
         RULE,
     )
+
+
+@pytest.mark.parametrize(("asked", "mark"), [('!= "cpu"', ""), ('== "cpu"', "  # <- item-in-train-loop")])
+def test_what_has_to_be_on_the_cpu(asked: str, mark: str) -> None:
+    check_snippet(
+        f"""
+        import torch
+        def longest(lengths: torch.Tensor):
+            if lengths.device.type {asked}:
+                raise ValueError(lengths)
+            return (lengths[1:] - lengths[:-1]).max().item() + 1{mark}
+        def train(model, loader, optimizer):
+            for x in loader:
+                loss = model(x, longest(model.lengths(x))).mean()
+                loss.backward()
+                optimizer.step()
+        """,
+        RULE,
+    )

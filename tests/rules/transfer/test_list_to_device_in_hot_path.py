@@ -127,7 +127,7 @@ def test_silent(expression: str) -> None:
 @pytest.mark.parametrize("expression", DOUBTFUL)
 def test_what_nobody_knows_to_be_a_list_is_a_note(expression: str) -> None:
     (found,) = findings(program(expression), RULE)
-    assert (found.doubts, found.fix) == ((Doubt.DATA_UNKNOWN,), None)
+    assert (found.doubts, found.fix) == ((Doubt.HOST_BOUND, Doubt.DATA_UNKNOWN), None)
     assert " of a list " not in found.message
     assert not findings(program(expression, after="y = sent.item()"), RULE)
 
@@ -174,7 +174,7 @@ def test_a_name_holds_a_list_on_each_way() -> None:
     assert findings(program(code, before="sizes = [n]\nif n > 1:\n    sizes = (n, 1)"), RULE)
     for before in ("sizes = [n]\nif n > 1:\n    sizes = texts", "rows = [n]\nsizes = load(rows)"):
         (found,) = findings(program(code, before=before), RULE)
-        assert found.doubts == (Doubt.DATA_UNKNOWN,)
+        assert found.doubts == (Doubt.HOST_BOUND, Doubt.DATA_UNKNOWN)
         assert found.severity is Severity.NOTE
 
 
@@ -187,7 +187,7 @@ SNIPPETS = {
                 super().__init__()
                 self.first = first
             def forward(self, x):
-                return x * torch.tensor([self.first, 1], device=x.device)  # <- list-to-device-in-hot-path
+                return x * torch.tensor([self.first, 1], device=x.device)  # <- list-to-device-in-hot-path?
         """,
     "an export": """
         import torch
@@ -279,7 +279,7 @@ SNIPPETS = {
                 all_in_all = sum(counts)
                 same = torch.repeat_interleave(
                     rows,
-                    torch.tensor(counts, device=device),  # <- list-to-device-in-hot-path
+                    torch.tensor(counts, device=device),  # <- list-to-device-in-hot-path?
                     output_size=all_in_all,
                 )
                 model(x, own, same).sum().backward()
@@ -298,7 +298,7 @@ SNIPPETS = {
                 x = x.exp()
                 x = x.sqrt()
                 x = x + 1
-                own = torch.tensor([mask is not None, 1], device=device)  # <- list-to-device-in-hot-path
+                own = torch.tensor([mask is not None, 1], device=device)  # <- list-to-device-in-hot-path?
                 if dist.get_rank() == 0:
                     x = x * own
                 model(x).sum().backward()
@@ -309,7 +309,7 @@ SNIPPETS = {
         def lengths(texts, device: str | None = None):
             return torch.tensor([len(text) for text in texts], device=device)
         def rows(texts, device: str | None = None):
-            return torch.tensor([len(text) for text in texts], device=device)  # <- list-to-device-in-hot-path
+            return torch.tensor([len(text) for text in texts], device=device)  # <- list-to-device-in-hot-path?
         def train(model, optimizer, loader):
             for x, texts in loader:
                 model(x, lengths(texts), rows(texts, "cuda"), rows(texts)).sum().backward()
@@ -404,7 +404,7 @@ def test_a_learner_waits_until_its_buffer_is_full() -> None:
                 buffer.append(float(reward))
                 if len(buffer) > 1000:
                     batch = random.sample(buffer, 32)
-                    rewards = torch.tensor([float(reward) for reward in batch]).to(device)  # <- list-to-device-in-hot-path
+                    rewards = torch.tensor([float(reward) for reward in batch]).to(device)  # <- list-to-device-in-hot-path?
                     loss = agent.loss(rewards)
                     optimizer.zero_grad()
                     loss.backward()

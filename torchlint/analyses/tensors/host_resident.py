@@ -50,8 +50,10 @@ def _is_on_host(name: cst.Name, context: Context) -> bool:
 
 
 def _is_asked_to_be_there(name: cst.Name, context: Context) -> bool:
-    """Whether this is the branch for tensors on the CPU: `if x.is_cuda: … else: f(x)`."""
-    return any(_tells_where(test, name, context) is holds for test, holds in context.conditions(name))
+    """Whether this is for tensors on the CPU: `if x.is_cuda: … else: f(x)`, `if x.device.type != "cpu": raise …`."""
+    if not any(word in context.source.text for word in _ASKED_FOR):
+        return False
+    return any(_tells_where(test, name, context) is holds for test, holds in context.kinds.tested(name))
 
 
 def _is_of_the_branch(owner: cst.BaseExpression, call: cst.Call, context: Context) -> bool:
@@ -61,6 +63,10 @@ def _is_of_the_branch(owner: cst.BaseExpression, call: cst.Call, context: Contex
     match owner:
         case cst.Call(func=cst.Attribute(value=inner)):
             return _is_of_the_branch(inner, owner, context)
+        case cst.Subscript(value=inner):
+            return _is_of_the_branch(inner, call, context)
+        case cst.BinaryOperation(left=left, right=right):
+            return any(_is_of_the_branch(side, call, context) for side in (left, right))
         case cst.Name():
             return _is_asked_to_be_there(owner, context)
     return False
@@ -74,11 +80,21 @@ def _tells_where(test: cst.BaseExpression, name: cst.Name, context: Context) -> 
             return None if told is None else not told
         case cst.Attribute(value=cst.Name(value=asked) as use, attr=cst.Name(value=where)) if where in _WHERE:
             return _WHERE[where] if asked == name.value and context.holds_the_same(use, name) else None
+        case cst.Comparison(
+            left=cst.Attribute(
+                value=cst.Attribute(value=cst.Name(value=asked) as use, attr=cst.Name(value="device")),
+                attr=cst.Name(value="type"),
+            ),
+            comparisons=[cst.ComparisonTarget(operator=operator, comparator=cst.SimpleString(evaluated_value=kind))],
+        ) if isinstance(operator, (cst.Equal, cst.NotEqual)) and kind in ("cpu", "cuda"):
+            is_there = (kind == "cpu") is isinstance(operator, cst.Equal)
+            return is_there if asked == name.value and context.holds_the_same(use, name) else None
     return None
 
 
 # What a tensor is asked for, and what it answers on the CPU.
 _WHERE = {"is_cuda": False, "is_cpu": True}
+_ASKED_FOR = (*_WHERE, ".device.type")
 
 
 def _is_of_packed(name: cst.Name, context: Context) -> bool:

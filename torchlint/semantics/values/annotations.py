@@ -27,7 +27,10 @@ from torchlint.semantics.values.lattice import (
 from torchlint.semantics.values.usage import LISTS
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from torchlint.semantics.values.evaluator import Kinds
+    from torchlint.syntax.control_flow import Condition
 
 _ANNOTATIONS: dict[str, Value] = {
     "torch.Tensor": TENSOR,
@@ -150,6 +153,10 @@ class Annotations:
             elif shown:
                 return shown if value.kind is not shown.kind else value
         return value
+
+    def tested(self, name: cst.Name) -> Iterator[Condition]:
+        """As `Narrowing.conditions`."""
+        return self._narrowing.conditions(name)
 
     def rules_out_a_tensor(self, node: cst.Name) -> bool:
         """Whether a test has said that the name holds no tensor where it is used, whatever is done elsewhere."""

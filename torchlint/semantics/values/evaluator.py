@@ -56,11 +56,12 @@ from torchlint.semantics.values.usage import Evidence, has_several_axes, is_comp
 from torchlint.syntax.tree import SCOPES
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from torchlint.semantics.values.call_graph import Calls
     from torchlint.semantics.values.module_profile import Program
     from torchlint.semantics.values.other_files import Elsewhere
+    from torchlint.syntax.control_flow import Condition
     from torchlint.syntax.tree import Tree
 
 _DTYPES = frozenset(
@@ -516,6 +517,10 @@ class Kinds:
     def goes_backward(self, name: cst.Name) -> bool:
         """Whether the backward pass begins at what the name holds, which has one element then; cheap to ask."""
         return self.evidence.goes_backward(name)
+
+    def tested(self, name: cst.Name) -> Iterator[Condition]:
+        """What was tested of a name before it is used, and how it came out: by `if`, and by what left a block."""
+        return self.annotations.tested(name)
 
     def is_checked_to_be_a_tensor(self, name: cst.Name) -> bool:
         """Whether a test around says so: `isinstance(x, torch.Tensor)`."""
