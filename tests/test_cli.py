@@ -376,6 +376,7 @@ def test_config(project: Path, capsys: Capture, arguments: list[str]) -> None:
         "device-round-trip",
         "constant-tensor-in-hot-path",
         "table-moved-per-call",
+        "list-to-device-in-hot-path",
         "array-from-list-of-tensors",
         "copy-through-pageable-memory",
         "clone-beside-copy",

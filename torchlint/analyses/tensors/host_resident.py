@@ -10,7 +10,7 @@ from torchlint.analyses.tensors.host_computed import is_computed_on_host
 from torchlint.semantics.context import Context
 from torchlint.semantics.flow.query import query
 from torchlint.semantics.knowledge.conventions.values import PACKED_SIZES
-from torchlint.semantics.knowledge.marks import MAIN_BLOCK, PACKED_SEQUENCE, RANDOM_TRIAL
+from torchlint.semantics.knowledge.marks import ASKED_PLACE, MAIN_BLOCK, PACKED_SEQUENCE, RANDOM_TRIAL
 from torchlint.semantics.names.bindings import Binder, Binding, Names, method_name
 from torchlint.semantics.values.lattice import Kind
 from torchlint.syntax.tree import Tree, descendants
@@ -51,7 +51,7 @@ def _is_on_host(name: cst.Name, context: Context) -> bool:
 
 def _is_asked_to_be_there(name: cst.Name, context: Context) -> bool:
     """Whether this is for tensors on the CPU: `if x.is_cuda: … else: f(x)`, `if x.device.type != "cpu": raise …`."""
-    if not any(word in context.source.text for word in _ASKED_FOR):
+    if not ASKED_PLACE.is_in(context.source.text):
         return False
     return any(_tells_where(test, name, context) is holds for test, holds in context.kinds.tested(name))
 
@@ -94,7 +94,6 @@ def _tells_where(test: cst.BaseExpression, name: cst.Name, context: Context) -> 
 
 # What a tensor is asked for, and what it answers on the CPU.
 _WHERE = {"is_cuda": False, "is_cpu": True}
-_ASKED_FOR = (*_WHERE, ".device.type")
 
 
 def _is_of_packed(name: cst.Name, context: Context) -> bool:

@@ -16,6 +16,8 @@ class Mark:
         return any(name in code for name in self.names)
 
 
+# What asks a tensor where it is.
+ASKED_PLACE = Mark(("is_cuda", "is_cpu", ".device.type"))
 # Options of the compiler by which reads, or results of unknown size, stay in the graph.
 CAPTURED = Mark(("capture_scalar_outputs", "capture_dynamic_output_shape_ops"))
 # What was a notebook: its cells are not imported by workers.
