@@ -24,6 +24,18 @@ OF_PYTHON = frozenset({"__main__"})
 
 # By the name of the mark.
 SHOWN: dict[str, str] = {
+    "ASKED_PLACE": """\
+import torch
+def longest(lengths: torch.Tensor):
+    if lengths.is_cuda:
+        raise ValueError(lengths)
+    return (lengths[1:] - lengths[:-1]).max().item() + 1
+def train(model, loader, optimizer):
+    for x in loader:
+        loss = model(x, longest(model.lengths(x))).mean()
+        loss.backward()
+        optimizer.step()
+""",
     "RANDOM_TRIAL": """\
 import torch
 class Loss(torch.nn.Module):
