@@ -172,6 +172,17 @@ def test_what_everybody_passes_is_not_missing() -> None:
     assert not found(code.replace(", mask={}", "")).doubts  # who else calls a network nobody sees
 
 
+def each_run_doubts(rows: list[int], count: int, capsys: pytest.CaptureFixture[str]) -> None:
+    """Of so many findings those in these rows are doubted since nobody calls them, whichever files are named."""
+    for arguments in ((".",), ("nets.py",), (".",)):  # the third is answered by the cache
+        run(["check", *arguments, "--select", RULE, "--output-format", "json"])
+        said = json.loads(capsys.readouterr().out)
+        assert ([each["location"]["row"] for each in said if each["doubts"] == ["uncalled"]], len(said)) == (
+            rows,
+            count,
+        )
+
+
 USED = f"""\
 import torch
 
@@ -214,11 +225,7 @@ def test_a_class_that_no_file_brings(
     (tmp_path / "torchlint.toml").touch()
     (tmp_path / "nets.py").write_text(USED + behind)
     (tmp_path / "train.py").write_text(f"{importing}\n\nnet = Used()\n")
-    for arguments in ((".",), ("nets.py",), (".",)):  # the third is answered by the cache
-        run(["check", *arguments, "--select", RULE, "--output-format", "json"])
-        said = json.loads(capsys.readouterr().out)
-        noted = [each["location"]["row"] for each in said if each["doubts"] == ["uncalled"]]
-        assert (noted, len(said)) == (doubted, 2)
+    each_run_doubts(doubted, 2, capsys)
 
 
 HELPED = f"""\
@@ -252,11 +259,7 @@ def test_a_function_that_only_such_a_class_calls(
     (tmp_path / "torchlint.toml").touch()
     (tmp_path / "nets.py").write_text(HELPED.replace("USED", used))
     (tmp_path / "train.py").write_text("from nets import Used\n\nnet = Used()\n")
-    for arguments in ((".",), ("nets.py",), (".",)):
-        run(["check", *arguments, "--select", RULE, "--output-format", "json"])
-        said = json.loads(capsys.readouterr().out)
-        noted = [each["location"]["row"] for each in said if each["doubts"] == ["uncalled"]]
-        assert (noted, len(said)) == (doubted, 1)
+    each_run_doubts(doubted, 1, capsys)
 
 
 def test_an_option_that_another_file_switches_on(

@@ -1756,18 +1756,26 @@ def test_a_tensor_made_of_a_tensor_is_where_that_is(given: str, mark: str) -> No
     )
 
 
-@pytest.mark.parametrize(("asked", "mark"), [('!= "cpu"', ""), ('== "cpu"', "  # <- item-in-train-loop")])
-def test_what_has_to_be_on_the_cpu(asked: str, mark: str) -> None:
+@pytest.mark.parametrize(
+    ("asked", "longest", "mark"),
+    [
+        ('!= "cpu"', "lengths[1:] - lengths[:-1]", ""),
+        ('!= "cpu"', "lengths[1:] - 1", ""),
+        ('!= "cpu"', "lengths[0] * x", "  # <- item-in-train-loop"),
+        ('== "cpu"', "lengths[1:] - lengths[:-1]", "  # <- item-in-train-loop"),
+    ],
+)
+def test_what_has_to_be_on_the_cpu(asked: str, longest: str, mark: str) -> None:
     check_snippet(
         f"""
         import torch
-        def longest(lengths: torch.Tensor):
+        def longest(lengths: torch.Tensor, x: torch.Tensor):
             if lengths.device.type {asked}:
                 raise ValueError(lengths)
-            return (lengths[1:] - lengths[:-1]).max().item() + 1{mark}
+            return ({longest}).max().item() + 1{mark}
         def train(model, loader, optimizer):
             for x in loader:
-                loss = model(x, longest(model.lengths(x))).mean()
+                loss = model(x, longest(model.lengths(x), model.grid)).mean()
                 loss.backward()
                 optimizer.step()
         """,

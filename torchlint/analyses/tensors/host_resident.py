@@ -66,7 +66,9 @@ def _is_of_the_branch(owner: cst.BaseExpression, call: cst.Call, context: Contex
         case cst.Subscript(value=inner):
             return _is_of_the_branch(inner, call, context)
         case cst.BinaryOperation(left=left, right=right):
-            return any(_is_of_the_branch(side, call, context) for side in (left, right))
+            # One value on the CPU times a tensor of the device is on the device.
+            tensors = [side for side in (left, right) if context.kind(side) is not Kind.NUMBER]
+            return bool(tensors) and all(_is_of_the_branch(side, call, context) for side in tensors)
         case cst.Name():
             return _is_asked_to_be_there(owner, context)
     return False
