@@ -8,6 +8,7 @@ With SOURCE_DATE_EPOCH set, the same tree gives the same wheel and source distri
 
 from __future__ import annotations
 
+import ast
 import bz2
 import gzip
 import io
@@ -40,7 +41,9 @@ class Build(build_py):
                 self.mkpath(str(target.parent))
                 target.write_bytes(packed(Path(folder), "*.md" if folder == "rules" else "*"))
             for file in Path(self.build_lib).rglob("*.py"):
-                file.write_bytes(uncommented(file.read_bytes().decode()).encode())
+                code = uncommented(file.read_bytes().decode())
+                is_told = file.parent.relative_to(self.build_lib).parts[1:2] not in _UNTOLD
+                file.write_bytes((code if is_told else undocumented(code)).encode())
 
     def get_outputs(self, include_bytecode: bool = True) -> list[str]:  # noqa: FBT001, FBT002 - setuptools calls it so
         """The paths of all that is built."""
@@ -110,6 +113,21 @@ def packed(folder: Path, pattern: str) -> bytes:
     }
     parts = [re.split(r"(?m)^(?=## )", text) if pattern == "*.md" else [text] for text in texts.values()]
     return bz2.compress(json.dumps([[*texts], *zip(*parts, strict=True)], ensure_ascii=False).encode())
+
+
+# Packages of which `explain` shows nothing: it gives the docstrings of what rules ask as reasons.
+_UNTOLD = [(name,) for name in ("corpus", "lsp", "notebook", "report", "traces", "verify")]
+
+
+def undocumented(code: str) -> str:
+    """Code without the docstrings of what is private, which are for those who change it, line by line the same."""
+    lines = code.splitlines(keepends=True)
+    for node in ast.walk(ast.parse(code)):
+        if isinstance(node, (ast.ClassDef, ast.FunctionDef)) and node.name.startswith("_") and len(node.body) > 1:
+            text = node.body[0]
+            if ast.get_docstring(node) is not None and text.end_lineno is not None:
+                lines[text.lineno - 1 : text.end_lineno] = ["\n"] * (text.end_lineno - text.lineno + 1)
+    return "".join(lines)
 
 
 def uncommented(code: str) -> str:

@@ -1,7 +1,8 @@
 """What holds of every snippet that a test lints, whatever the rule.
 
 `check_snippet` is for tests of rules: lines marked `# <- rule-name` are flagged and no others, those marked
-`# <- rule-name?` by notes, and the snippet obeys the laws. `obey_laws` takes a text as it is.
+`# <- rule-name?` by notes, and the snippet obeys the laws. `obey_laws` takes a text as it is. Where the slow tests are
+left out, two in three snippets, drawn by their text, are asked for the quick laws alone.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 import ast
 import codecs
 import io
+import os
 import re
 import sys
 import textwrap
@@ -21,6 +23,7 @@ from functools import lru_cache
 from itertools import accumulate, pairwise
 from typing import TYPE_CHECKING, TypeAlias
 from unittest.mock import patch
+from zlib import crc32
 
 from torchlint import engine, fixer, linter, registry
 from torchlint.facts import NOTHING, Facts
@@ -33,6 +36,9 @@ from torchlint.source import SourceFile
 if TYPE_CHECKING:
     from torchlint.fixer import Fixed
 
+SOME_LAWS = "TORCHLINT_TESTS_SOME_LAWS"
+"""Set in the environment, most snippets are asked for the quick laws alone."""
+_EACH = 3  # of so many snippets one is asked for all laws then
 _MARK = re.compile(r"[ \t]*# <- (?P<rules>[\w-]+\??(?:, *[\w-]+\??)*)[ \t]*$", re.MULTILINE)
 # Texts that are linted again stand near each other: those of one snippet.
 _REMEMBERED = 256
@@ -57,7 +63,7 @@ def check_snippet(
     text = unmarked(code)
     found = [place for place in places(text, settings) if place[1].rstrip("?") in rules]
     assert Counter(found) == Counter(marks(code)), f"{_differences(found, marks(code))}\n{_numbered(code)}"
-    obey_laws(text, settings)
+    obey_drawn_laws(text, settings)
     if fixed is not None:
         made = fix(text, settings, Applicability.UNSAFE).text
         assert made == _dedent(fixed), f"the fix makes\n{made}\nnot\n{_dedent(fixed)}"
@@ -129,6 +135,12 @@ def obey_quick_laws(text: str, settings: Settings) -> Result:
     _findings_are_well_formed(text, result.findings)
     fixes_come_to_rest(text, settings)
     return result
+
+
+def obey_drawn_laws(text: str, settings: Settings) -> None:
+    """Hold all laws on a text, or the quick ones alone where the slow tests are left out and it is not drawn."""
+    is_drawn = SOME_LAWS not in os.environ or crc32(text.encode(errors="replace")) % _EACH == 0
+    (obey_laws if is_drawn else obey_quick_laws)(text, settings)
 
 
 def obey_laws(text: str, settings: Settings) -> None:

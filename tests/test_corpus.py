@@ -350,7 +350,7 @@ if "-c" in sys.orig_argv:
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="a timer of the system ends the process")
-@pytest.mark.parametrize("count", [1, 5])
+@pytest.mark.parametrize("count", [1, pytest.param(5, marks=pytest.mark.slow)])
 def test_files_that_are_slow_to_look_at_are_checked_alone(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, count: int
 ) -> None:

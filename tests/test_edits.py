@@ -19,7 +19,7 @@ from torchlint.edits.expressions import (
     with_argument,
 )
 from torchlint.edits.imports import spelling
-from torchlint.edits.messages import of_a_batch
+from torchlint.edits.messages import how_often
 
 
 @pytest.mark.parametrize(
@@ -236,4 +236,4 @@ def test_the_shortest_way_to_spell_a_function(code: str, spelt: str) -> None:
 )
 def test_words_for_how_often(code: str, words: str) -> None:
     node, context = look(code)
-    assert of_a_batch(node, context) == words
+    assert how_often(node, context) == words

@@ -479,3 +479,35 @@ def test_a_network_of_another_file_without_parameters(
     train = f"import torch\nfrom mel import Mel\n\nfft = {made}\nkept = []\nfor x, y in loader:\n    kept.append(fft(x.cuda()).detach())\n"
     write(folder, mel=mel, train=train)
     assert len(found(capsys, "--select", "TL401", ".")) == count
+
+
+EVALUATED = """\
+import torch
+from torch.utils.data import DataLoader
+from models import Net
+from toolbox import score
+
+
+def evaluate(model, loader):
+    model.eval()
+    total = 0
+    with torch.no_grad():
+        for batch in loader:
+            pairs = torch.cat((batch["first"], batch["second"]), dim=0)
+            scores = score(model, pairs)
+            total += (scores[:8] - scores[8:]).float().mean().item()
+    return total
+
+
+if __name__ == "__main__":
+    evaluate(Net(), DataLoader(corpus, num_workers=2))
+"""
+
+
+@pytest.mark.parametrize("is_used", [True, False])
+def test_a_trial_on_the_cpu_says_nothing_of_what_others_pass(folder: Path, capsys: Capture, is_used: bool) -> None:  # noqa: F811, FBT001
+    write(folder, models="import torch\n\n\nclass Net(torch.nn.Module):\n    pass\n", evaluation=EVALUATED)
+    if is_used:
+        use = "import torch\nfrom evaluation import evaluate\n\nfor epoch in range(9):\n    evaluate(prepared(net), loader)\n"
+        write(folder, train=use)
+    assert [code for _, code, *_ in found(capsys, "--select", "TL302", ".")] == ["TL302"] * is_used

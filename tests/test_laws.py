@@ -32,6 +32,12 @@ SNIPPET = """
 Checked = Iterator[Flag]
 
 
+@pytest.fixture(autouse=True)
+def all_laws(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Hold all laws on each snippet, whatever else is left out."""
+    monkeypatch.delenv(laws.SOME_LAWS, raising=False)
+
+
 @pytest.fixture
 def plant(monkeypatch: pytest.MonkeyPatch) -> Iterator[Plant]:
     """Make one check the only rule there is."""

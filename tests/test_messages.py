@@ -61,7 +61,7 @@ def test_what_a_rule_says(rule: Rule) -> None:
     assert len(ids) == len(set(ids)), ids
     for message in found:
         assert re.fullmatch(r"[a-z0-9]+(-[a-z0-9]+)*", message.id), message.id
-        assert len(quoted(message.headline.replace("{often}", " for every sample"))) <= LONGEST, message.headline
+        assert len(quoted(message.headline.replace("{often}", " several times a batch"))) <= LONGEST, message.headline
         assert message.help, f"{message.id}: say what to do"
         for text in (message.headline, message.help):
             assert not text.endswith((".", " ")), text

@@ -46,7 +46,10 @@ WORDS = (
 )
 
 
-@pytest.mark.parametrize("name", TEXTS)
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(name, marks=[pytest.mark.slow] * name.endswith(("/ok.py", "/fast.py"))) for name in TEXTS],
+)
 def test_no_finding_is_lost(name: str) -> None:
     """Under other names and with comments at once; where that changes anything, with each alone."""
     text = TEXTS[name]

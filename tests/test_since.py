@@ -152,6 +152,7 @@ def test_line_endings_are_no_change(repository: Path, run: Run) -> None:
     assert run()[1] == ["net.py:9: [TL201]"]
 
 
+@pytest.mark.slow
 def test_a_long_file_of_lines_alike_takes_no_time(repository: Path, run: Run) -> None:
     """Of which nothing can be said but that there are more of them."""
     lines = "".join(f"x{number % 40} = 1\ny = 2\n" for number in range(15_000))

@@ -1,8 +1,10 @@
-"""Functions that do nothing but bring to the CPU what they are given: found in their text, without a parse."""
+"""Functions that do nothing but bring to the CPU what they are given, as they stand at the start of a line."""
 
 from __future__ import annotations
 
+import ast
 import re
+import warnings
 from collections.abc import Iterable, Mapping
 from enum import Enum
 
@@ -18,18 +20,25 @@ class Way(Enum):
     """It copies a tensor, and gives back what is none: `t.cpu() if isinstance(t, torch.Tensor) else t`."""
 
 
-# `def to_np(x): return x.detach().cpu().numpy()`, a text of documentation between them, and `to_np = lambda x: …`.
-_READER = re.compile(
-    r"^(?:def[ \t]+(?P<function>\w+)\([ \t]*(?P<given>\w+)[ \t]*(?::[^,()\n]*)?\)[^:\n]*:[ \t]*(?:\#[^\n]*)?\s*"
-    r"(?:\"\"\"(?:(?!\"\"\")[\s\S]){0,2000}\"\"\"\s*)?return[ \t]+(?P=given)"
-    r"|(?P<name>\w+)[ \t]*=[ \t]*lambda[ \t]+(?P<of>\w+)[ \t]*:[ \t]*(?P=of))"
-    r"(?P<chain>(?:\.\w+(?:\([^()\n]*\))?)+)"
-    r"(?P<guard>[ \t]+if[ \t]+(?:isinstance|torch\.is_tensor)\([^()\n]*\)[ \t]+else[ \t]+\w+)?[ \t\r]*(?:\#[^\n]*)?$",
+class _Other(Enum):
+    """What a function gives that is no read."""
+
+    GIVEN = "given"  # what it was given
+    ELSE = "else"
+
+
+_Found = Way | _Other
+# Of one parameter without a default, up to the next line that is not indented.
+_FUNCTION = re.compile(
+    r"^(?:def[ \t]+(?P<function>\w+)\([ \t]*\w+[ \t]*(?:[:,][^()\n]*)?\)[^:\n]*:.*(?:\n+[ \t]+.*|\n(?=\n))*"
+    r"|(?P<name>\w+)[ \t]*=[ \t]*lambda[ \t].*)",
     re.MULTILINE,
 )
-_STEP = re.compile(r"\.(\w+)(?:\(([^()\n]*)\))?")
+_LONGEST = 3000  # characters of a function that does no more
 # What leaves a tensor one of as many elements on the same device.
 _KEEPS = frozenset("clone contiguous data detach double flatten float half long squeeze".split())
+_ASKED = frozenset("isinstance hasattr type is_tensor is_floating_point".split())
+_ARRAYS = frozenset("array asarray".split())
 
 
 def readers(text: str) -> Mapping[str, Way]:
@@ -37,25 +46,101 @@ def readers(text: str) -> Mapping[str, Way]:
     if "cpu" not in text and ".item()" not in text:
         return {}
     found = {}
-    for match in _READER.finditer(text):
-        way = way_of(_STEP.findall(match["chain"]), is_guarded=bool(match["guard"]))
-        if way is not None:
+    for match in _FUNCTION.finditer(text):
+        code = match[0]
+        if len(code) <= _LONGEST and ("cpu" in code or ".item()" in code) and (way := way_of(code)) is not None:
             found[match["function"] or match["name"]] = way
     return found
 
 
-def way_of(steps: Iterable[tuple[str, str]], *, is_guarded: bool = False) -> Way | None:
-    """How `.detach().cpu().numpy()` brings a tensor to the CPU; None if it does not, or more than that.
-
-    The steps are names, each with the code of what it is given. What is guarded asks first whether it is a tensor.
-    """
-    found = None
-    for name, given in steps:
-        is_copy = name == "cpu" or (name == "to" and given.strip("'\"") == "cpu")
-        if name == "item":
-            return Way.ITEM
-        if is_copy:
-            found = Way.COPY_OF_TENSOR if is_guarded else Way.COPY
-        elif name not in _KEEPS and (found is None or name not in ("numpy", "tolist")):
+def way_of(code: str) -> Way | None:
+    """How the function or lambda of this code brings what it is given to the CPU; None if it does not, or does more."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of odd literals
+        try:
+            parsed = ast.parse(code).body
+        except (SyntaxError, ValueError, RecursionError, MemoryError):
             return None
-    return found
+    match parsed:
+        case [ast.FunctionDef(args=parameters, body=body)]:
+            pass
+        case [ast.Assign(value=ast.Lambda(args=parameters, body=given))] | [
+            ast.Expr(value=ast.Lambda(args=parameters, body=given))
+        ]:
+            body = [ast.Return(given)]
+        case _:
+            return None
+    names = [parameter.arg for parameter in (*parameters.posonlyargs, *parameters.args)]
+    if names[:1] == ["self"]:
+        names = names[1:]
+    if not names or len(names) - len(parameters.defaults) > 1 or parameters.vararg or parameters.kwarg:
+        return None
+    try:
+        ends, rest = _ends(body, names[0], {_Other.GIVEN})
+    except _MoreError:
+        return None
+    ends |= rest
+    ways = {end for end in ends if isinstance(end, Way)}
+    if Way.ITEM in ways or not ways:
+        return Way.ITEM if ways else None
+    return Way.COPY if ends == {Way.COPY} else Way.COPY_OF_TENSOR
+
+
+class _MoreError(Exception):
+    """The function does more than to read."""
+
+
+def _ends(body: Iterable[ast.stmt], name: str, states: set[_Found]) -> tuple[set[_Found], set[_Found]]:
+    """What the statements return, and as what they leave the parameter behind them."""
+    ends: set[_Found] = set()
+    for line in body:
+        match line:
+            case ast.Expr(value=ast.Constant()):
+                pass
+            case ast.Raise():
+                states = set()
+            case ast.Return(value=ast.expr() as value):
+                ends |= {_read(value, name, state) for state in states}
+                states = set()
+            case ast.Assign(targets=[ast.Name(id=target)], value=value) if target == name:
+                states = {_read(value, name, state) for state in states}
+            case ast.If(test=test, body=yes, orelse=no) if _is_asked(test):
+                branches = [_ends(branch, name, states) for branch in (yes, no)]
+                ends = ends.union(*(found for found, _ in branches))
+                states = {state for _, left in branches for state in left}
+            case _:
+                raise _MoreError
+    return ends, states
+
+
+def _is_asked(test: ast.expr) -> bool:
+    """Whether a condition asks no more than what something is."""
+    calls = [part.func for part in ast.walk(test) if isinstance(part, ast.Call)]
+    return all((getattr(func, "id", "") or getattr(func, "attr", "")) in _ASKED for func in calls)
+
+
+def _read(node: ast.expr, name: str, state: _Found) -> _Found:
+    """What becomes of the parameter in an expression, by what it was before."""
+    match node:
+        case ast.Name(id=read) if read == name:
+            return state
+        case ast.IfExp(test=test, body=yes, orelse=no) if _is_asked(test):
+            ways = [_read(branch, name, state) for branch in (yes, no)]
+            return Way.COPY_OF_TENSOR if Way.COPY in ways else ways[0] if ways[0] is Way.ITEM else ways[1]
+        case ast.Attribute(value=owner, attr="data"):
+            return _read(owner, name, state)
+        case ast.Call(func=ast.Attribute(value=owner, attr=method), args=args) if method not in _ARRAYS:
+            found = _read(owner, name, state)
+            if method == "item":
+                return Way.ITEM
+            if method == "cpu" or (method == "to" and [getattr(arg, "value", "") for arg in args] == ["cpu"]):
+                return Way.COPY
+            if method in ("numpy", "tolist"):
+                return found if isinstance(found, Way) else _Other.ELSE
+            if method in _KEEPS:
+                return found
+        case ast.Call(func=ast.Attribute(attr=method)) if method in _ARRAYS:
+            return _Other.ELSE
+        case ast.ListComp() | ast.DictComp() | ast.Constant():
+            return _Other.ELSE
+    raise _MoreError

@@ -23,7 +23,7 @@ RULE = Rule(
 )
 _TRACKED = Message(
     "tracked",
-    "`torch.no_grad()` around pure inference still tracks views and versions of each tensor{often}",
+    "`torch.no_grad()` around pure inference still tracks views and versions of tensors{often}",
     help="use `torch.inference_mode()`, unless the model keeps tensors of these calls that training reads",
 )
 # What makes a number or an array of a tensor. What anything else makes of a tensor is one that autograd cannot take.

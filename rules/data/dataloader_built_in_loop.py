@@ -22,7 +22,7 @@ RULE = Rule(
 )
 _RECREATED = Message(
     "recreated",
-    "this loader is recreated from the same arguments{often}, and its workers with it",
+    "this loader is recreated with its workers from the same arguments{often}",
     help="create it once before the loop, with `persistent_workers=True`",
 )
 

@@ -32,9 +32,7 @@ RULE = Rule(
     ),
     doubts=(*WAIT_DOUBTS, (Doubt.DATA_UNKNOWN, ""), (Doubt.OPTION_DECIDES, "")),
 )
-_SIZED = Message(
-    "sized", "`{call}` synchronizes with the GPU{often}: the size of its result depends on the data", help="{advice}"
-)
+_SIZED = Message("sized", "`{call}` synchronizes with the GPU{often}: its size depends on the data", help="{advice}")
 _CHECKED = Message("checked", "`{call}` reads its smallest and largest value back from the GPU{often}", help="{advice}")
 
 

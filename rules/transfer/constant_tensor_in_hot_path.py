@@ -32,7 +32,9 @@ RULE = Rule(
         (Doubt.WAITS_ANYWAY, "Where the CPU waits anyway, to wait for a copy costs next to nothing."),
     ),
 )
-_CONSTANT = Message("constant", "`{made}` is created on the CPU and copied to the device{often}", help="{advice}")
+_CONSTANT = Message(
+    "constant", "`{made}` is copied from the CPU{often}, which waits until the GPU has caught up", help="{advice}"
+)
 _SMALL = 127  # up to here every number fits each type that a tensor may have
 _PLAIN = ("tensor", "as_tensor")
 _UNSEEN = frozenset({Doubt.RATE_UNKNOWN, Doubt.UNCALLED})
@@ -41,7 +43,7 @@ _UNSEEN = frozenset({Doubt.RATE_UNKNOWN, Doubt.UNCALLED})
 @RULE.on(*map(Call, OF_LISTS))
 def check(node: cst.Call, context: Context) -> Iterator[Flag]:
     """Flag a tensor of literal numbers; the fix fills one on the device, if all are the same."""
-    from torchlint.edits.messages import of_a_batch
+    from torchlint.edits.messages import how_often
 
     from ._shared.literal_tensors import constant, is_where_data_are_made
 
@@ -54,7 +56,7 @@ def check(node: cst.Call, context: Context) -> Iterator[Flag]:
         return  # it may be made once
     yield Flag(
         found.moved,
-        _CONSTANT.of(made=context.shown(made), often=of_a_batch(found.moved, context), advice=_advice(found, context)),
+        _CONSTANT.of(made=context.shown(made), often=how_often(found.moved, context), advice=_advice(found, context)),
         title="Use `torch.full` on the device",
         edits=_edits(found, context),
         applicability=Applicability.SAFE if _is_same(found, context) else Applicability.UNSAFE,

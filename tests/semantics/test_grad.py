@@ -29,6 +29,22 @@ from torchlint.semantics.execution.grad_mode import GradMode
         ("def f():\n    LOOK(1)\nwith torch.no_grad():\n    f()", GradMode.OFF),
         ("def f():\n    LOOK(1)\nwith torch.no_grad():\n    f()\nf()", GradMode.UNKNOWN),
         ("def f():\n    LOOK(1)", GradMode.ON),
+        (
+            (
+                "def quiet(g):\n    def run(*a):\n        with torch.no_grad():\n            return g(*a)\n    return run\n"
+                "@quiet\ndef f():\n    LOOK(1)"
+            ),
+            GradMode.OFF,
+        ),
+        (
+            (
+                "def loud(g):\n    def run(*a):\n        with torch.no_grad():\n            start()\n        return g(*a)\n"
+                "    return run\n@loud\ndef f():\n    LOOK(1)"
+            ),
+            GradMode.ON,
+        ),
+        ("def plain(g):\n    return g\n@plain\ndef f():\n    LOOK(1)", GradMode.ON),
+        ("def bare():\n    return run\n@bare\ndef f():\n    LOOK(1)", GradMode.ON),
         ("class M(L.LightningModule):\n    def validation_step(self, b):\n        LOOK(1)", GradMode.OFF),
         ("class M(L.LightningModule):\n    def training_step(self, b):\n        LOOK(1)", GradMode.ON),
     ],

@@ -13,6 +13,7 @@ from torchlint.config import Overrides
 from torchlint.verify import units
 
 pytest.importorskip("torch")
+pytestmark = pytest.mark.slow  # all of them are simulated
 
 FOLDER = Path(__file__).parents[2] / "fixtures" / "programs"
 PROGRAMS = [path.name for path in sorted(FOLDER.glob("[!_]*.py"))]

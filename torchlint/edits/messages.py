@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 _EVERY = {
     Frequency.EPOCH: " every epoch",
     Frequency.BATCH: " every batch",
-    Frequency.SAMPLE: " for every sample",
+    Frequency.SAMPLE: " several times a batch",  # its parts may be samples, frames or keys
 }
 
 
@@ -27,9 +27,3 @@ def how_often(node: cst.CSTNode, context: Context) -> str:
 def every(frequency: Frequency) -> str:
     """The same for a frequency."""
     return _EVERY.get(frequency, "")
-
-
-def of_a_batch(node: cst.CSTNode, context: Context) -> str:
-    """` every batch`, and of its parts ` several times a batch`: they may be samples, frames or keys."""
-    frequency = context.frequency(node)
-    return " several times a batch" if frequency is Frequency.SAMPLE else every(frequency)

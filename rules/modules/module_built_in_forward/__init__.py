@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import libcst as cst
 
-from torchlint.edits.messages import of_a_batch
+from torchlint.edits.messages import how_often
 from torchlint.finding import Frequency
 from torchlint.rule import Applicability, Call, Context, Doubt, Flag, Message, NodeEdit, Replace, Rule
 
@@ -46,7 +46,7 @@ def check(made: cst.Call, context: Context) -> Iterator[Flag]:
     if called is None or context.frequency(made) < Frequency.BATCH:
         return
     layer = (context.qualified_name(made.func) or "").rpartition(".")[2]
-    shown, often = context.shown(made), of_a_batch(made, context)
+    shown, often = context.shown(made), how_often(made, context)
     if layer in DROPOUTS:
         if _is_in_module(made, context):
             yield Flag(

@@ -23,19 +23,19 @@ RULE = Rule(
 )
 _MASKED = Message(
     "masked",
-    "`{selection}` synchronizes with the GPU{often}: the size of its result depends on the data",
+    "`{selection}` synchronizes with the GPU{often}: its size depends on the data",
     help="{advice}",
 )
 
 _SELECTED = Message(
     "selected",
-    "`{selection}` synchronizes with the GPU{often}: the size of its result depends on the data",
+    "`{selection}` synchronizes with the GPU{often}: its size depends on the data",
     help="keep the shape and mask with `torch.where`, or combine masks and select once",
 )
 
 _WRITTEN = Message(
     "written",
-    "assigning to `{selection}` synchronizes with the GPU{often}: the mask is turned into indices",
+    "assigning to `{selection}` synchronizes with the GPU{often}: the mask becomes indices",
     help="keep the shape: `{instead}`",
 )
 _UPDATED = Message(

@@ -75,6 +75,8 @@ def _looks_like_one(node: cst.CSTNode) -> bool:
                 or f"torch.{name}" in _JOINED
                 or any(last_part(argument.value) == "bool" for argument in args)
             )
+        case cst.Subscript(value=cst.Name()):
+            return True
     return False
 
 
@@ -114,6 +116,8 @@ def is_mask(node: cst.BaseExpression, context: Context) -> bool:
             if name == "to" and not all(last_part(argument.value) in _PLACES for argument in node.args):
                 return False  # `mask.to(torch.float32)`, `mask.to(x)`; `mask.to(x.device)` stays one
             return name in _KEPT and is_mask(owner, context)
+        case cst.Subscript(value=owner):
+            return context.kind(owner) is Kind.TENSOR and is_mask(owner, context)  # a row of a mask
         case cst.Name():
             if context.origins(node, Through.UPDATES).every(lambda value: is_mask(value, context)):
                 return True

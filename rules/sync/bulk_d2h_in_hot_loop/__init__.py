@@ -172,19 +172,14 @@ def _doubts(node: cst.Call, tensor: cst.BaseExpression, context: Context) -> Ite
     if _is_piecewise(node, context):
         if _is_a_piece_of_its_own(node, context):
             yield Doubt.HOST_NEEDS_IT
-    elif is_measured(whole, context) or (used is Purpose.OTHER and _is_handed_on_as_an_array(whole, context)):
+    elif is_measured(whole, context) or (used is Purpose.OTHER and _is_handed_on(node, whole, context)):
         yield Doubt.HOST_NEEDS_IT
     elif (
         not is_needed
         and used is not Purpose.NEEDED
         and not (_is_for_nothing(node, context) or (used is Purpose.DEFER and context.value(tensor).scalar))
     ):
-        if _is_kept_of_each_step(node, context):
-            yield Doubt.COSTS_MEMORY
-        elif _is_a_list_for_others(node, whole, context):
-            yield Doubt.HOST_NEEDS_IT
-        else:
-            yield Doubt.USE_UNKNOWN
+        yield Doubt.COSTS_MEMORY if _is_kept_of_each_step(node, context) else Doubt.USE_UNKNOWN
     if _may_be_an_array(node, tensor, context):
         yield Doubt.DEVICE_UNKNOWN
     yield from wait_doubts(node, tensor, context)
@@ -217,38 +212,33 @@ def _is_kept_of_each_step(node: cst.Call, context: Context) -> bool:
     return not is_of_its_own_size(node, context) and not saves_as_it_goes(node, context)
 
 
-def _is_a_list_for_others(node: cst.Call, whole: cst.CSTNode, context: Context) -> bool:
-    """Whether the elements go into a list that a call is given, at each step: nothing but the CPU takes a list."""
-    match node, context.parent(whole):
-        case cst.Call(func=cst.Attribute(attr=cst.Name(value="tolist"))), cst.Assign(
-            targets=[cst.AssignTarget(target=cst.Name(value=name))]
-        ) as statement:
-            return any(
-                _is_given_away(use, context) and any(binder is statement for binder in context.binders(use))
+def _is_handed_on(node: cst.Call, whole: cst.CSTNode, context: Context) -> bool:
+    """Whether a call is given a list or an array, itself or under a name: nothing but the CPU computes with those.
+
+    `memory.update(ids, loss.cpu().numpy())`, `lengths = n.tolist(); decode(x, lengths)`.
+    """
+    match context.parent(whole):
+        case cst.Assign(targets=[cst.AssignTarget(target=cst.Name(value=name))]) as statement:
+            uses: list[cst.CSTNode] = [
+                use
                 for use in context.names.spelt(name)
-                if context.names.is_read(use)
-            )
-    return False
+                if context.names.is_read(use) and any(binder is statement for binder in context.binders(use))
+            ]
+        case _:
+            uses = [whole]
+    if isinstance(node.func, cst.Attribute) and node.func.attr.value == "tolist":
+        return any(_is_given_away(use, context, methods=False) for use in uses)
+    return context.kind(whole) is Kind.NDARRAY and any(_is_given_away(use, context, methods=True) for use in uses)
 
 
-def _is_handed_on_as_an_array(whole: cst.CSTNode, context: Context) -> bool:
-    """`memory.update(ids, loss.cpu().numpy())`: what is given an array computes with it, on the CPU."""
-    argument = context.parent(whole)
-    call = context.parent(argument) if isinstance(argument, cst.Arg) else None
-    is_array = context.kind(whole) is Kind.NDARRAY
-    return (
-        is_array
-        and isinstance(call, cst.Call)
-        and isinstance(call.func, cst.Attribute)
-        and not (context.qualified_name(call.func) or "").startswith("numpy.")
-    )
-
-
-def _is_given_away(use: cst.Name, context: Context) -> bool:
-    """Whether a call takes the name that is none of Python's own."""
+def _is_given_away(use: cst.CSTNode, context: Context, *, methods: bool) -> bool:
+    """Whether a call takes it that is none of Python's own, or of a method of what is no module."""
     argument = context.parent(use)
     call = context.parent(argument) if isinstance(argument, cst.Arg) else None
-    return isinstance(call, cst.Call) and context.qualified_name(call.func) not in _BUILTINS
+    if not isinstance(call, cst.Call):
+        return False
+    name = context.qualified_name(call.func) or ""
+    return isinstance(call.func, cst.Attribute) and not name.startswith("numpy.") if methods else name not in _BUILTINS
 
 
 _BUILTINS = frozenset(

@@ -67,10 +67,10 @@ def constant(call: cst.Call, context: Context, *, computed: bool = True) -> Cons
     axes = _axes(_written(data, context))
     if axes is None and computed and name in _PLAIN:
         axes = _axis_of_a_number(data, context)
-    is_kept = axes is None and name in _PLAIN and _is_kept_list(data, context)
+    is_kept = axes is None and _is_kept_list(data, context)
     if is_kept:
         axes = ()
-    if axes is None or (not axes and name not in _PLAIN) or context.program.changes_default_device:
+    if axes is None or not (axes or is_kept or name in _PLAIN) or context.program.changes_default_device:
         return None
     value = "" if is_kept else _only_value(data, context)
     device = context.argument(call, "device")

@@ -22,7 +22,13 @@ RULE = Rule(
     since="0.2.0",
     fix=(Applicability.SAFE, Applicability.UNSAFE),
     unsafe="a batch that is changed on the CPU after the copy may arrive changed",
-    yields_to=("item-in-train-loop", "item-in-eval-loop", "dataloader-not-pinned", "host-factory-then-move"),
+    yields_to=(
+        "item-in-train-loop",
+        "item-in-eval-loop",
+        "dataloader-not-pinned",
+        "host-factory-then-move",
+        "constant-tensor-in-hot-path",
+    ),
     doubts=(
         (Doubt.WAITS_ANYWAY, ""),
         (Doubt.DATA_UNKNOWN, ""),
@@ -63,7 +69,7 @@ def check(node: cst.Call, context: Context) -> Iterator[Flag]:
         pinned_of,
     )
     from torchlint.analyses.data.loaders import made
-    from torchlint.edits.messages import of_a_batch
+    from torchlint.edits.messages import how_often
 
     move = batch_move(node, context)
     if move is None:
@@ -85,7 +91,7 @@ def check(node: cst.Call, context: Context) -> Iterator[Flag]:
         elif context.elsewhere.never_pins:  # the loaders of the file alone do not speak for one out of sight
             yield from _copied(node, context, (Doubt.DATA_UNKNOWN, *_doubts(node, context)))
         return
-    shown, often = context.shown(node), of_a_batch(node, context)
+    shown, often = context.shown(node), how_often(node, context)
     on_cuda = is_for_cuda(node, context)
     conditions = [
         *(["the loader pins its memory"] if state is not Pinned.YES else ()),
@@ -105,7 +111,7 @@ def check(node: cst.Call, context: Context) -> Iterator[Flag]:
 def _of_a_helper(node: cst.Call, context: Context) -> Iterator[Flag]:
     """A note on a function that moves whatever it is handed: what that is, its callers know."""
     from torchlint.analyses.execution.hot import rate_doubts  # the model's parts load LibCST
-    from torchlint.edits.messages import of_a_batch
+    from torchlint.edits.messages import how_often
 
     from .helpers import is_move_of_a_helper
     from .worth import is_without_cuda
@@ -114,7 +120,7 @@ def _of_a_helper(node: cst.Call, context: Context) -> Iterator[Flag]:
         return
     yield Flag(
         node,
-        _HELPER.of(copy=context.shown(node), often=of_a_batch(node, context)),
+        _HELPER.of(copy=context.shown(node), often=how_often(node, context)),
         doubts=(Doubt.DATA_UNKNOWN, *rate_doubts(node, context)),
     )
 
@@ -181,7 +187,7 @@ def check_array(node: cst.Call, context: Context) -> Iterator[Flag]:
 
 def _copied(node: cst.Call, context: Context, doubts: tuple[Doubt, ...]) -> Iterator[Flag]:
     """The note, where the copy is known to recur: once made where it is needed, it costs microseconds."""
-    from torchlint.edits.messages import of_a_batch
+    from torchlint.edits.messages import how_often
 
     from .host_memory import is_drawn
 
@@ -189,7 +195,7 @@ def _copied(node: cst.Call, context: Context, doubts: tuple[Doubt, ...]) -> Iter
         return
     if not _SELDOM.isdisjoint(doubts) and not is_drawn(node, context):
         return
-    said = _OWN.of(copy=context.shown(node), often=of_a_batch(node, context))
+    said = _OWN.of(copy=context.shown(node), often=how_often(node, context))
     yield Flag(node, said, doubts=(Doubt.HOST_BOUND, *doubts))
 
 

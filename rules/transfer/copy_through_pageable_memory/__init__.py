@@ -27,12 +27,12 @@ RULE = Rule(
 )
 _WAITS = Message(
     "waits",
-    "`{copy}` copies from pageable memory{often}, so `non_blocking=True` does not make it asynchronous",
+    "`{copy}` copies from pageable memory{often}, so `non_blocking=True` still waits",
     help="{advice}",
 )
 _TWICE = Message(
     "twice",
-    "`{copy}` copies twice{often}: to pageable memory, and from there to new pinned memory",
+    "`{copy}` copies twice{often}: to pageable memory, and from there to pinned memory",
     help="keep a pinned buffer and `copy_` into it",
 )
 _SELDOM = frozenset({Doubt.RATE_UNKNOWN, Doubt.UNCALLED})

@@ -259,3 +259,23 @@ def test_rows_of_a_mask_are_masks(masks: str, mark: str) -> None:
         """,
         RULE,
     )
+
+
+@pytest.mark.parametrize(
+    ("index", "mark"), [("masks[0]", "?"), ("masks[:, 0]", "?"), ("masks[i, :]", "?"), ("order[0]", None)]
+)
+def test_a_part_of_a_mask_is_one(index: str, mark: str | None) -> None:
+    check_snippet(
+        f"""
+        import torch
+        def train(model, loader, optimizer, order):
+            for i, (x, y) in enumerate(loader):
+                x = torch.relu(model(x.cuda()))
+                masks = x > 0
+                part = {index}
+                kept = x[part]{"" if mark is None else MARK + mark}
+                kept.mean().backward()
+                optimizer.step()
+        """,
+        RULE,
+    )

@@ -861,3 +861,48 @@ def test_a_copy_whose_parts_a_library_of_the_host_is_given(element: str, is_need
         """
     (found,) = check_snippet(code, RULE).findings
     assert (Doubt.VALUE_DECIDES in found.doubts) is is_needed
+
+
+@pytest.mark.parametrize(
+    ("use", "is_needed"),
+    [
+        ("sizes = n.tolist()\n                    keep(random.choice(sizes))", True),
+        ("sizes = n.tolist()\n                    decode(x, sizes)", True),
+        ("errors = n.abs().cpu().numpy()\n                    memory.update_priorities(errors)", True),
+        ("errors = n.abs().cpu().numpy()\n                    print(np.mean(errors))", False),
+    ],
+)
+def test_a_list_that_a_training_step_hands_on_under_a_name(use: str, is_needed: bool) -> None:  # noqa: FBT001
+    code = f"""
+        import random
+        import numpy as np
+        import torch
+        def train(model, loader, optimizer, memory):
+            for x, y in loader:
+                loss = model(x.cuda()).mean()
+                n = torch.relu(model(x.cuda()))
+                if y is not None:
+                    {use}
+                loss.backward()
+                optimizer.step()
+        """
+    code = code.replace(".tolist()\n", f".tolist()  # <- {RULE}?\n")
+    code = code.replace(".numpy()\n", f".numpy()  # <- {RULE}{'?' if is_needed else ''}\n")
+    (found,) = check_snippet(code, RULE).findings
+    assert (Doubt.HOST_NEEDS_IT in found.doubts) is is_needed
+
+
+@pytest.mark.parametrize(("kept", "is_needed"), [("{}", True), ("Meter()", False)])
+def test_a_dictionary_is_no_meter(kept: str, is_needed: bool) -> None:  # noqa: FBT001
+    code = f"""
+        import torch
+        from tools import Meter, decoded
+        @torch.no_grad()
+        def validate(model, loader):
+            kept = {kept}
+            for x in loader:
+                found = decoded(torch.relu(model(x.cuda())).cpu())  # <- {RULE}{"?" if is_needed else ""}
+                kept.update(found)
+            return kept
+        """
+    check_snippet(code, RULE)

@@ -643,6 +643,13 @@ def test_a_list_that_a_module_keeps_is_a_constant(held: str) -> None:
     assert found.fix is None
 
 
+@pytest.mark.parametrize("default", ["(0.5, 0.5)", "[0.5, 1.0]"])
+def test_a_list_that_is_one_by_the_default_of_a_parameter(default: str) -> None:
+    code = KEPT.format(held="mean", mark=f"  # <- {RULE}").replace("mean: list[float]", f"mean={default}")
+    legacy = "torch.Tensor(self.mean).to(x.device)"
+    check_snippet(code.replace("torch.as_tensor(self.mean, dtype=x.dtype, device=x.device)", legacy), RULE)
+
+
 @pytest.mark.parametrize(
     "code",
     [

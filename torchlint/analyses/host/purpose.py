@@ -19,7 +19,7 @@ from torchlint.semantics.knowledge.conventions.functions import (
 )
 from torchlint.semantics.knowledge.conventions.packages import HOST_LIBRARY
 from torchlint.semantics.names.applied import applied
-from torchlint.semantics.names.bindings import Binding, dotted, final_part, method_name
+from torchlint.semantics.names.bindings import Binding, dotted, final_part
 from torchlint.semantics.names.loop_headers import walks_keys
 from torchlint.semantics.values.lattice import Kind
 from torchlint.syntax.tree import Comprehension, descendants, speaks_of
@@ -210,8 +210,9 @@ def is_averaged(copy: cst.Call, context: Context) -> bool:
     """
     statement = context.tree.statement(copy)
     for call in context.around(copy, cst.Call, within=statement):
-        if method_name(call.func) in ("update", "add"):
-            return not _compares(call.args, context)
+        match call.func:
+            case cst.Attribute(value=meter, attr=cst.Name(value="update" | "add")):
+                return _may_be_meter(meter, context) and not _compares(call.args, context)
     match statement:
         case cst.AugAssign(value=value):
             return _reduces(value)
@@ -224,14 +225,19 @@ def is_averaged(copy: cst.Call, context: Context) -> bool:
         return False
     for node in descendants(loop.body):
         match node:
-            case cst.Call(func=cst.Attribute(attr=cst.Name(value="update" | "add")), args=args):
+            case cst.Call(func=cst.Attribute(value=meter, attr=cst.Name(value="update" | "add")), args=args):
                 if any(isinstance(argument.value, cst.Name) and argument.value.value in names for argument in args):
-                    return not _compares(args, context)
+                    return _may_be_meter(meter, context) and not _compares(args, context)
             case cst.AugAssign(value=added) if _reduces(added) or _reduces(value):
                 # In an inner loop something is worked out of the copy, class by class.
                 if context.loop(node) is loop and speaks_of(added, names):
                     return True
     return False
+
+
+def _may_be_meter(node: cst.BaseExpression, context: Context) -> bool:
+    """Whether it is no dictionary or set, which keeps what it is given."""
+    return context.kind(node) not in (Kind.MAPPING, Kind.SEQUENCE)
 
 
 def _is_looked_into(names: set[str], loop: cst.For | cst.While) -> bool:

@@ -10,8 +10,10 @@ import libcst as cst
 from torchlint.analyses.host.reads import is_device_tensor, is_host_only
 from torchlint.readers import Way, readers, way_of
 from torchlint.semantics.context import Context
-from torchlint.semantics.names.bindings import final_part
+from torchlint.semantics.names.bindings import final_part, method_name
 from torchlint.semantics.values.lattice import Device, Kind
+
+_MOST = 8  # parameters, or statements, of a function that does no more than to read
 
 
 class Readers:
@@ -23,9 +25,19 @@ class Readers:
     @cached_property
     def own(self) -> Mapping[cst.FunctionDef | cst.Lambda, Way]:
         """The functions of the module that read what they are given, and do no more than that."""
-        functions: list[cst.FunctionDef | cst.Lambda] = [*self._context.tree.of(cst.FunctionDef)]
-        functions += self._context.tree.of(cst.Lambda)
-        return {function: way for function in functions if (way := _read(function)) is not None}
+        calls = (call for call in self._context.tree.of(cst.Call) if method_name(call.func) in ("cpu", "to", "item"))
+        functions = dict.fromkeys(map(self._context.function, calls))
+        return {
+            function: way
+            for function in functions
+            if function is not None and (way := self._way_of(function)) is not None
+        }
+
+    def _way_of(self, function: cst.FunctionDef | cst.Lambda) -> Way | None:
+        if isinstance(function, cst.Lambda):
+            return way_of(f"({self._context.code(function)})")
+        is_small = len(function.params.params) <= _MOST and len(function.body.body) <= _MOST
+        return way_of(self._context.code(function)) if is_small else None
 
     @cached_property
     def calls(self) -> Mapping[cst.Call, Way]:
@@ -103,55 +115,3 @@ def _name(function: cst.FunctionDef | cst.Lambda, context: Context) -> str | Non
         case cst.Assign(targets=[cst.AssignTarget(target=cst.Name(value=name))]):
             return name
     return None
-
-
-def _read(function: cst.FunctionDef | cst.Lambda) -> Way | None:
-    given = [parameter.name.value for parameter in function.params.params]
-    if isinstance(function, cst.FunctionDef) and given[:1] == ["self"]:
-        given = given[1:]
-    returned = _returned(function)
-    if len(given) != 1 or returned is None:
-        return None
-    match returned:
-        case cst.IfExp(body=read, orelse=cst.Name(value=other)) if other == given[0]:
-            steps, is_guarded = _steps(read, given[0]), True
-        case _:
-            steps, is_guarded = _steps(returned, given[0]), False
-    return None if steps is None else way_of(steps, is_guarded=is_guarded)
-
-
-def _returned(function: cst.FunctionDef | cst.Lambda) -> cst.BaseExpression | None:
-    """What a function gives that does nothing else."""
-    if isinstance(function, cst.Lambda):
-        return function.body
-    body: Sequence[cst.BaseStatement | cst.BaseSmallStatement] = function.body.body
-    lines: list[cst.BaseSmallStatement] = []
-    for line in body:
-        if isinstance(line, cst.SimpleStatementLine):
-            lines += line.body
-        elif isinstance(line, cst.BaseSmallStatement):
-            lines.append(line)
-        else:
-            return None
-    match lines:
-        case [cst.Return(value=returned)] | [cst.Expr(value=cst.SimpleString()), cst.Return(value=returned)]:
-            return returned
-    return None
-
-
-def _steps(node: cst.BaseExpression, given: str) -> list[tuple[str, str]] | None:
-    """`[("detach", ""), ("to", "cpu")]` of `x.detach().to("cpu")`, where `x` is given; None of anything else."""
-    steps: list[tuple[str, str]] = []
-    while True:
-        match node:
-            case cst.Name(value=name):
-                return steps[::-1] if name == given else None
-            case cst.Call(func=cst.Attribute(value=owner, attr=cst.Name(value=name)), args=args):
-                words = [arg.value.raw_value if isinstance(arg.value, cst.SimpleString) else "?" for arg in args]
-                steps.append((name, ", ".join(words)))
-                node = owner
-            case cst.Attribute(value=owner, attr=cst.Name(value=name)):
-                steps.append((name, ""))
-                node = owner
-            case _:
-                return None

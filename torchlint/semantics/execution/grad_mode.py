@@ -67,6 +67,8 @@ class Grads:
             found = self._context(decorator.decorator)
             if found is not None:
                 return found
+            if self._is_called_without_grad_by(decorator.decorator):
+                return GradMode.OFF
         if self.classes.owner(function) is not None and function.name.value in apis.NO_GRAD_METHODS:
             return GradMode.OFF
         if self.classes.is_training_method(function):
@@ -82,6 +84,15 @@ class Grads:
         if len(modes) == 1:
             return modes.pop()
         return GradMode.UNKNOWN if modes else GradMode.ON
+
+    def _is_called_without_grad_by(self, decorator: cst.BaseExpression) -> bool:
+        """Whether a decorator of this module turns autograd off around what it is given, wherever it calls that."""
+        made = self.kinds.value(decorator).definition
+        if not isinstance(made, cst.FunctionDef) or not made.params.params:
+            return False
+        given = made.params.params[0].name.value
+        calls = [part for part in descendants(made.body) if isinstance(part, cst.Call) and dotted(part.func) == given]
+        return bool(calls) and all(self.mode(call) is GradMode.OFF for call in calls)
 
     def _is_hook(self, function: cst.FunctionDef) -> bool:
         """Whether a class from elsewhere that this one extends calls the method, and turns autograd off around it."""

@@ -68,7 +68,7 @@ class Parameters:
                 return tensor(rank=Rank.CALLED)
         if parameter.default is not None and not isinstance(parameter.default, cst.Name):
             default = self.kinds.value(parameter.default)
-            if default.kind in (Kind.NUMBER, Kind.STRING):
+            if default.kind in (Kind.NUMBER, Kind.STRING) or (default.items and default.item is not None):
                 return overridable(default).likely()
         return UNKNOWN
 
@@ -118,14 +118,15 @@ class Parameters:
         if self.kinds.calls is None:
             return UNKNOWN
         here = self._from_here(function, parameter, self.kinds.calls)
-        if here.device is Device.CPU and self._is_only_tried(function, self.kinds.calls):
-            here = off_cpu(here)
-        if here.kind is Kind.TENSOR and here.device is Device.CPU:
-            # What loads the data may share the function with what trains.
-            self.kinds.elsewhere.callers(function)
-            elsewhere = self._from_elsewhere(function, parameter)
-            return join([here, elsewhere]).likely() if elsewhere.kind is Kind.TENSOR else here
-        return here if here or here is BOTTOM else self._from_elsewhere(function, parameter)
+        if here.device is not Device.CPU:
+            return here if here or here is BOTTOM else self._from_elsewhere(function, parameter)
+        # What loads the data may share the function with what trains, and what tries a network with what uses it.
+        others = self.kinds.elsewhere.callers(function)
+        elsewhere = self._from_elsewhere(function, parameter)
+        if elsewhere.kind is here.kind and here.kind is Kind.TENSOR:
+            here = join([here, elsewhere]).likely()
+        is_tried = self._is_only_tried(function, self.kinds.calls, is_called=bool(others))
+        return off_cpu(here) if is_tried or (others and here.kind is Kind.MODULE) else here
 
     def _from_elements(self, function: cst.Lambda, parameter: cst.Param) -> Value:
         """What one that a lambda is run for each element of gives: `map(lambda t: …, tensors)`."""
@@ -135,10 +136,13 @@ class Parameters:
             return UNKNOWN
         return turn_of(self.kinds.value(found.iterables[place]))
 
-    def _is_only_tried(self, function: cst.FunctionDef, calls: Calls) -> bool:
-        """Whether only `if __name__ == "__main__"` calls the method of a network: a trial of it, on the CPU or not."""
+    def _is_only_tried(self, function: cst.FunctionDef, calls: Calls, *, is_called: bool) -> bool:
+        """Whether `if __name__ == "__main__"` tries what is there for others, on the CPU or not.
+
+        That is a method of a network, or what other files call.
+        """
         owner = self.classes.owner(function)
-        if owner is None or not self.classes.is_module(owner):
+        if not is_called and (owner is None or not self.classes.is_module(owner)):
             return False
         callers = calls.callers(function)
         return bool(callers) and all(
