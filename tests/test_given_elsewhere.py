@@ -511,3 +511,52 @@ def test_a_trial_on_the_cpu_says_nothing_of_what_others_pass(folder: Path, capsy
         use = "import torch\nfrom evaluation import evaluate\n\nfor epoch in range(9):\n    evaluate(prepared(net), loader)\n"
         write(folder, train=use)
     assert [code for _, code, *_ in found(capsys, "--select", "TL302", ".")] == ["TL302"] * is_used
+
+
+SELECTOR = """\
+import torch
+
+
+class Selector:
+    def {method}(self, x):
+        return self.padded(x)
+
+    def padded(self, x):
+        return x + torch.zeros(x.shape[0]).to(x.device)
+"""
+LOSS = """\
+import torch
+
+
+class Loss(torch.nn.Module):
+    def __init__(self, selector):
+        super().__init__()
+        self.selector = selector
+
+    def forward(self, x):
+        return self.selector.{method}(x)
+"""
+
+
+@pytest.mark.parametrize(
+    ("method", "other", "is_known"),
+    [("pick_pairs", "choose", True), ("pick_pairs", "pick_pairs", False), ("sample", "choose", False)],
+)
+def test_a_method_of_a_name_of_its_own_is_called_by_that(
+    folder: Path,  # noqa: F811
+    capsys: Capture,
+    method: str,
+    other: str,
+    *,
+    is_known: bool,
+) -> None:
+    names = {"selectors": SELECTOR.format(method=method), "losses": LOSS.format(method=method)}
+    write(
+        folder,
+        **names,
+        others=f"import torch\n\n\nclass Other:\n    def {other}(self):\n        return torch.ones(3)\n",
+    )
+    assert found(capsys, "--select", "TL201", "--level", "warning", ".") == []
+    seen = found(capsys, "--select", "TL201", ".")
+    where = ("selectors.py", "TL201", "per batch", "losses.py:10")
+    assert (where in seen) is is_known

@@ -373,13 +373,18 @@ def _is_a_flag(flag: object) -> Flag:
 
 def _weighed(flag: Flag, context: Context) -> Flag:
     """The flag, with a doubt where it has none and nobody in sight gets there: whatever the rule, it does not recur."""
-    from torchlint.analyses.execution.untaken_branches import is_left_off, is_unused  # a source was parsed
+    # A source was parsed.
+    from torchlint.analyses.execution.untaken_branches import is_called_by_name, is_left_off, is_unused
 
-    if not flag.doubts and is_left_off(flag.node, context):
-        return replace(flag, doubts=(Doubt.OPTION_DECIDES,))
-    if not flag.doubts and is_unused(flag.node, context):
-        return replace(flag, doubts=(Doubt.UNCALLED,))
-    return flag
+    if flag.doubts:
+        return flag
+    asked = {
+        Doubt.OPTION_DECIDES: is_left_off,
+        Doubt.UNCALLED: is_unused,
+        Doubt.CALLED_BY_NAME: is_called_by_name,
+    }
+    doubt = next((doubt for doubt, holds in asked.items() if holds(flag.node, context)), None)
+    return flag if doubt is None else replace(flag, doubts=(doubt,))
 
 
 def _sound(

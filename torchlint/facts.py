@@ -13,6 +13,8 @@ from torchlint.finding import Frequency, Span, Wanted
 FunctionName: TypeAlias = str
 # What the name of a method begins with that may be one of any object.
 ANY = "*."
+# The same, of a method whose name no other file gives to one.
+SOLE = "1."
 # What the name of something of the project begins with, wherever it is spoken of: `@folder/file.py:Class`.
 PLACED = "@"
 

@@ -84,6 +84,7 @@ class Doubt(Enum):
     HOST_BOUND = "host-bound"
     SIZE_UNKNOWN = "size-unknown"
     ONCE_AN_EPOCH = "once-an-epoch"
+    CALLED_BY_NAME = "called-by-name"
 
     @property
     def sentence(self) -> str:
@@ -115,6 +116,7 @@ _SENTENCES = {
     Doubt.NAMED_OTHERWISE: "by a name, this may be something that needs no change",
     Doubt.SIZE_UNKNOWN: "how large the tensors are is not in sight",
     Doubt.ONCE_AN_EPOCH: "it pays where epochs are short",
+    Doubt.CALLED_BY_NAME: "only the name of this method says what calls it",
     Doubt.HOST_BOUND: "it pays only where the GPU waits for the CPU",
 }
 

@@ -8,7 +8,7 @@ from collections.abc import Container, Iterable, Iterator, Mapping
 from functools import cached_property
 from typing import NamedTuple
 
-from torchlint.facts import ANY, PLACED
+from torchlint.facts import ANY, PLACED, SOLE
 from torchlint.readers import readers
 from torchlint.source import is_notebook
 
@@ -25,6 +25,7 @@ _NAME = re.compile(rb"[A-Za-z_]\w*(?:[ \t]+as[ \t]+\w+)?")
 # What follows `re.` is Python's own: `re.compile(` is no call of `torch.compile`.
 _CALLED = re.compile(rb"\b(?=([A-Za-z_]\w*))(?<!\bre\.)\1[ \t]*\(")  # a name as a whole: its beginnings are not tried
 _DEFINED = re.compile(rb"^(?:class|(?:async[ \t]+)?def)[ \t]+([A-Za-z_]\w*)", re.MULTILINE)
+_METHOD = re.compile(rb"^[ \t]+(?:async[ \t]+)?def[ \t]+([A-Za-z_]\w*)", re.MULTILINE)
 # `self.buffer = data.Buffer(size)`, where an object keeps what it makes.
 _HELD = re.compile(rb"\.(?<=\w\.)\w+[ \t]*=[ \t]*(?:\w+\.)*(\w+)\(")
 _PART = re.compile(rb"\.([A-Z]\w*)\b(?![ \t]*\()")
@@ -47,10 +48,10 @@ class Outline(NamedTuple):
     """What the text of a file says without a parse: its imports, and every name before an opening parenthesis.
 
     A name that an import gives to something counts as what it was before: `from a import b as c` and `c(` call `b`.
-    `pins` says whether it speaks of `pin_memory`; `defined` are the functions and classes at the start of a line, and
-    `held` is what it calls to make what an attribute holds, `parts` what it names of something else that begins with a
-    capital letter. `adds_paths` says whether it speaks of `sys.path`, and `readers` are its functions that only read
-    what they are given, and how.
+    `pins` says whether it speaks of `pin_memory`; `defined` are the functions and classes at the start of a line,
+    `methods` functions that are indented, `held` is what it calls to make what an attribute holds, and `parts` what it
+    names of something else that begins with a capital letter. `adds_paths` says whether it speaks of `sys.path`, and
+    `readers` are its functions that only read what they are given, and how.
     """
 
     imports: tuple[Import, ...] = ()
@@ -61,6 +62,7 @@ class Outline(NamedTuple):
     adds_paths: bool = False
     readers: tuple[tuple[str, str], ...] = ()
     parts: frozenset[str] = frozenset()
+    methods: frozenset[str] = frozenset()
 
 
 def outline(data: bytes) -> Outline:
@@ -71,11 +73,14 @@ def outline(data: bytes) -> Outline:
         imports.setdefault(import_)
         for names in (called, held):
             names |= {name for name, other in renamed if other in names}
-    defined = frozenset(name.decode() for name in _DEFINED.findall(data))
-    parts = frozenset(name.decode() for name in _PART.findall(data))
+    defined, parts, methods = (
+        frozenset(name.decode() for name in set(pattern.findall(data))) for pattern in (_DEFINED, _PART, _METHOD)
+    )
     reading = tuple((name, way.value) for name, way in readers(data.decode(errors="replace")).items())
     is_pinning, adds_paths = b"pin_memory" in data, b"sys.path" in data
-    return Outline(tuple(imports), frozenset(called), is_pinning, defined, frozenset(held), adds_paths, reading, parts)
+    return Outline(
+        tuple(imports), frozenset(called), is_pinning, defined, frozenset(held), adds_paths, reading, parts, methods
+    )
 
 
 class Project:
@@ -161,16 +166,20 @@ class Project:
     def callers(self, path: str, functions: Iterable[str]) -> Iterator[tuple[str, str, str]]:
         """The files that may call functions of a file, each with the function's qualified name there, and the function.
 
-        Methods are given as `Class.method`, those of what an object holds as `Class.held.method`, and as `*.method`
-        where any object may be meant. A function of torch is called by whatever programs the file is part of. What a
-        notebook defines nobody else calls, whatever its name.
+        Methods are given as `Class.method`, those of what an object holds as `Class.held.method`, as `*.method` where
+        any object may be meant, and as `1.method` where no other file has a method of that name. A function of torch is
+        called by whatever programs the file is part of. What a notebook defines nobody else calls, whatever its name.
         """
         functions = set() if is_notebook(path) else set(functions)
-        for function in sorted(name for name in functions if name.startswith(ANY)):
+        for function in sorted(name for name in functions if name.startswith((ANY, SOLE))):
             functions.discard(function)
-            for other in sorted(self._files.keys() - {path}):
-                if function.removeprefix(ANY) in self._files[other].called:
-                    yield other, function, function
+            name = function[len(ANY) :]
+            others = sorted(self._files.keys() - {path})
+            if function.startswith(SOLE) and any(name in self._files[other].methods for other in others):
+                continue
+            for other in others:
+                if name in self._files[other].called:
+                    yield other, f"{ANY}{name}", function
         for function in sorted(name for name in functions if name.startswith(_OF_TORCH)):
             functions.discard(function)
             for other in self._programs(path):

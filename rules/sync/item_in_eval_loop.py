@@ -32,8 +32,8 @@ RULE = Rule(
 _READ = Message("read", "`{read}` synchronizes with the GPU{often}", help="{advice}")
 
 
-@RULE.on(Method("item"), Call("float"), Call("int"))
-def check(node: cst.Call, context: Context) -> Iterator[Flag]:
+@RULE.on(Method("item"), Call("float"), Call("int"), Node("Subscript", (b".data[0]",)))
+def check(node: cst.Call | cst.Subscript, context: Context) -> Iterator[Flag]:
     """Flag a scalar read that runs for each batch without autograd; a count or a sum can stay on the device."""
     from torchlint.analyses.batching.comprehension_reads import is_listed
     from torchlint.analyses.execution.training_steps import is_evaluating
@@ -48,10 +48,10 @@ def check(node: cst.Call, context: Context) -> Iterator[Flag]:
     read = doubtful_read(node, context)
     if read is None or not is_evaluating(node, context) or is_listed(node, context):
         return
-    if context[Trips].of(node) is not None:
+    if isinstance(node, cst.Call) and context[Trips].of(node) is not None:
         return
     tensor = read.tensor
-    edits = deferred(node, context) if not read.doubts else ()
+    edits = deferred(node, context) if isinstance(node, cst.Call) and not read.doubts else ()
     if edits:
         advice = "accumulate on the GPU and read it once after the loop"
     elif is_the_same_each_time(tensor, context):

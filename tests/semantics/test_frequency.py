@@ -107,6 +107,28 @@ for i, x in enumerate(loader):
         (HELPED.format(name="propagate", step="", first="pass", last="    optimizer.step()"), Frequency.BATCH),
         # A loop of steps, and what is looked at after it.
         (HELPED.format(name="propagate", step="    optimizer.step()", first="pass", last=""), Frequency.EPOCH),
+        (
+            (
+                "for i in range(n):\n    for name in ('a', 'b'):\n        net(next(data)).backward()\n        LOOK(1)\n"
+                "    if i % 10 == 0:\n        for x in fixed:\n            net(x)"
+            ),
+            Frequency.BATCH,
+        ),
+        (
+            "for i in range(n):\n    LOOK(1)\n    for name in ('a', 'b'):\n        net(next(data)).backward()",
+            Frequency.BATCH,
+        ),
+        (
+            "for i in range(n):\n    LOOK(1)\n    for name in ('a', 'b'):\n        for x in loader:\n            net(x)",
+            Frequency.EPOCH,
+        ),
+        (
+            (
+                "def made(g, c):\n    def train(x):\n        g.optim.zero_grad()\n        for i in range(c.parts):\n"
+                "            g(x[i]).backward()\n        g.optim.step()\n        LOOK(1)\n    return train"
+            ),
+            Frequency.BATCH,
+        ),
         ("for x in DataLoader(ds):\n    LOOK(1)", Frequency.BATCH),
         ("for i, x in enumerate(DataLoader(ds)):\n    LOOK(1)", Frequency.BATCH),
         ("from tqdm import tqdm\nfor x in tqdm(train_loader):\n    LOOK(1)", Frequency.BATCH),
@@ -564,6 +586,15 @@ def test_what_runs_where_something_is_made(code: str, is_of_the_first_time: bool
         ("for i, x in enumerate(loader):\n    if i % 100 == 0:\n        for name in names:\n            LOOK(1)", True),
         ("for i, x in enumerate(loader):\n    for name in names:\n        LOOK(1)", False),
         ("for i in steps:\n    if i % 100 == 0:\n        for x in loader:\n            LOOK(1)", False),
+        ("for x in loader:\n    if t - self.last >= n:\n        LOOK(1)\n        self.last = t", True),
+        ("for x in loader:\n    if (t - last) / n > 1.0:\n        last = t\n        LOOK(1)", True),
+        ("for x in loader:\n    if time.time() - last > 5:\n        LOOK(1)\n        last = time.time()", True),
+        ("for x in loader:\n    if t >= self.next:\n        LOOK(1)\n        self.next += n", True),
+        ("for x in loader:\n    if t >= mark:\n        LOOK(1)\n        mark = t + n", True),
+        ("for x in loader:\n    if t - self.last >= n:\n        LOOK(1)\n    self.last = t", False),
+        ("for x in loader:\n    if t - self.last < n:\n        LOOK(1)\n        self.last = t", False),
+        ("for x in loader:\n    if score >= best:\n        LOOK(1)\n        best = score", False),
+        ("for x in loader:\n    if t - last >= n:\n        loss.backward()\n        LOOK(1)\n        last = t", False),
     ],
 )
 def test_what_runs_at_some_turns_only(code: str, is_limited: bool) -> None:  # noqa: FBT001

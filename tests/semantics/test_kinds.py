@@ -48,6 +48,10 @@ ENGINE = "from accelerate import Accelerator\na = Accelerator()\n"
     ("code", "kind", "device"),
     [
         ("LOOK(torch.zeros(3))", Kind.TENSOR, Device.CPU),
+        ("for v, i in zip(*torch.zeros(3).cuda().sort()):\n    LOOK(i)", Kind.TENSOR, Device.ACCELERATOR),
+        ("for v, i in zip(*torch.zeros(3).cuda().cpu().sort()):\n    LOOK(i)", Kind.TENSOR, Device.CPU),
+        ("for a, b in zip(*f()):\n    LOOK(a)", Kind.UNKNOWN, None),
+        ("for pair in zip(*f()):\n    LOOK(pair)", Kind.SEQUENCE, None),
         ("x = torch.zeros(3).cuda()\nmap(lambda v: LOOK(v), (x, x))", Kind.TENSOR, Device.ACCELERATOR),
         ("x = torch.zeros(3).cuda()\nmap(lambda n, v: LOOK(v), [1, 2], x)", Kind.TENSOR, Device.ACCELERATOR),
         ("x = torch.zeros(3).cuda()\nmap(lambda n, v: LOOK(n), [1, 2], x)", Kind.NUMBER, None),

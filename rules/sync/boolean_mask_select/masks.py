@@ -54,7 +54,7 @@ def _may_be_mask(index: cst.BaseExpression, context: Context) -> bool:
 
 
 def _may_bind_one(binding: Binding) -> bool:
-    if binding.binder in (Binder.PARAMETER, Binder.LOOP):
+    if binding.binder in (Binder.PARAMETER, Binder.LOOP) or (binding.path and type(binding.value) is cst.Call):
         return True
     return binding.value is not None and type(binding.value) is not cst.Name and _looks_like_one(binding.value)
 
@@ -119,7 +119,8 @@ def is_mask(node: cst.BaseExpression, context: Context) -> bool:
         case cst.Subscript(value=owner):
             return context.kind(owner) is Kind.TENSOR and is_mask(owner, context)  # a row of a mask
         case cst.Name():
-            if context.origins(node, Through.UPDATES).every(lambda value: is_mask(value, context)):
+            made = context.origins(node, Through.UPDATES | Through.PARTS | Through.CALLS)
+            if made.every(lambda value: is_mask(value, context)):
                 return True
             return any(of(node, context) for of in (_is_row_of_a_mask, _is_taken_as_mask, _is_given_a_mask))
     return False
@@ -132,7 +133,25 @@ def _is_joined(call: cst.Call, context: Context) -> bool:
     match call.args[0].value:
         case cst.List(elements=elements) | cst.Tuple(elements=elements):
             return bool(elements) and all(is_mask(element.value, context) for element in elements)
+        case cst.Name() as collected:
+            return _is_list_of_masks(collected, context)
     return False
+
+
+def _is_list_of_masks(collected: cst.Name, context: Context) -> bool:
+    """`masks = []`, to which nothing but masks is appended."""
+    if not context.origins(collected).every(lambda made: isinstance(made, cst.List) and not made.elements):
+        return False
+    owners = (context.parent(use) for use in context.names.spelt(collected.value))
+    methods = [owner for owner in owners if isinstance(owner, (cst.Attribute, cst.Subscript, cst.AugAssign))]
+    calls = [context.parent(method) for method in methods]
+    return bool(calls) and all(
+        isinstance(call, cst.Call)
+        and last_part(call.func) == "append"
+        and len(call.args) == 1
+        and is_mask(call.args[0].value, context)
+        for call in calls
+    )
 
 
 def _is_along_a_dimension(call: cst.Call, context: Context) -> bool:

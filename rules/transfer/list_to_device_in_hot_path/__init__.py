@@ -61,12 +61,13 @@ def check(node: cst.Call, context: Context) -> Iterator[Flag]:
     if not _SELDOM.isdisjoint(doubts) and (found.moved is node or not found.is_known):
         return  # a short list, made where it is needed: its copy adds up only where it is known to recur
     made = found.moved if context.tree.within(node, found.moved) else node
-    data = " from a list" if found.is_known and found.axes != "()" else ""
+    kind = "range" if found.is_range else "list"
+    data = f" from a {kind}" if found.is_known and found.axes != "()" else ""
     yield Flag(
         found.moved,
         _LIST.of(made=context.shown(made), data=data, often=how_often(found.moved, context), advice=_advice(found)),
         title=_FILLING if found.one else "Pin the tensor and pass `non_blocking=True`",
-        edits=() if found.is_kept or not found.is_known else _edits(found, context),
+        edits=() if found.is_kept or found.is_range or not found.is_known else _edits(found, context),
         about=(node,),
         doubts=doubts if found.one else (Doubt.HOST_BOUND, *doubts),
     )
@@ -75,6 +76,8 @@ def check(node: cst.Call, context: Context) -> Iterator[Flag]:
 def _advice(found: SentList) -> str:
     if found.is_kept:
         return "make it a buffer of the module"
+    if found.is_range:
+        return "make it there with `torch.arange(…, device=…)`"
     if found.one:
         return f"fill it there with `torch.full({found.axes}, {found.one}, device=…)`"
     return "copy it from pinned memory with `non_blocking=True`"

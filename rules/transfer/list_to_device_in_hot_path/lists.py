@@ -46,6 +46,7 @@ class SentList:
     `where` is the code of the device, empty where it takes a look at other lines. `is_kept` says that the list holds
     only what a module was given when it was made; `one` is the code of the number where it holds a single one, or is
     that number itself, as `axes` says. `is_known` says that it holds numbers for certain: it may be data of any kind.
+    `is_range`: it is made of `range(n)`.
     """
 
     call: cst.Call
@@ -55,6 +56,7 @@ class SentList:
     one: str
     axes: str
     is_known: bool
+    is_range: bool
 
 
 def sent_list(call: cst.Call, context: Context) -> SentList | None:
@@ -89,7 +91,16 @@ def sent_list(call: cst.Call, context: Context) -> SentList | None:
     if not is_known and not (_copies(name or "", data) and may_be):
         return None
     one, axes = (context.bare_code(data), "()") if is_number else (_only(data, context), "(1,)")
-    return SentList(call, moved, where, is_known and _is_kept(data, context), one if is_known else "", axes, is_known)
+    return SentList(
+        call,
+        moved,
+        where,
+        is_known and _is_kept(data, context),
+        one if is_known else "",
+        axes,
+        is_known,
+        is_range(data),
+    )
 
 
 def doubts_of(found: SentList, context: Context) -> Iterator[Doubt]:
@@ -155,7 +166,12 @@ def _may_be_a_list_of_a_batch(node: cst.BaseExpression, context: Context) -> boo
 
 
 def _may_be_list(node: cst.BaseExpression) -> bool:
-    return isinstance(node, (*_LISTS, cst.Name))
+    return isinstance(node, (*_LISTS, cst.Name)) or is_range(node)
+
+
+def is_range(node: cst.BaseExpression) -> bool:
+    """`range(n)`, whose numbers a tensor may be made of, too."""
+    return isinstance(node, cst.Call) and isinstance(node.func, cst.Name) and node.func.value == "range"
 
 
 def _copies(name: str, data: cst.BaseExpression) -> bool:
@@ -221,6 +237,8 @@ def _is_list(node: cst.BaseExpression, context: Context) -> bool:
             )
         case cst.ListComp(elt=element):
             return _is_number(element, context)
+        case cst.Call():
+            return is_range(node)
         case cst.BinaryOperation(left=cst.List() as repeated, operator=cst.Multiply(), right=count):
             return _is_list(repeated, context) and _is_one_number(count, context)
         case cst.Name():

@@ -168,11 +168,16 @@ def _is_first(test: cst.BaseExpression, name: cst.CSTNode, loop: cst.CSTNode, co
             is_own = isinstance(name, cst.Name) and name.value in names_in(left)
             return is_end and (is_own or (isinstance(left, cst.Name) and left.value in counters))
         case cst.Name():
-            values = context.bound_to(test).nodes
-            return {value.value for value in values if isinstance(value, cst.Name)} == {"True", "False"}
-        case cst.UnaryOperation(operator=cst.Not(), expression=inner):
-            return isinstance(inner, cst.Name) and isinstance(name, cst.Name) and inner.value == name.value
+            return _is_flag(test, context)
+        case cst.UnaryOperation(operator=cst.Not(), expression=cst.Name() as inner):
+            return (isinstance(name, cst.Name) and inner.value == name.value) or _is_flag(inner, context)
     return False
+
+
+def _is_flag(name: cst.Name, context: Context) -> bool:
+    """Whether it is one thing and then the other: True and False, or 0 and 1."""
+    values = {getattr(value, "value", None) for value in context.bound_to(name).nodes}
+    return values in ({"True", "False"}, {"0", "1"})
 
 
 class _Turns(IntEnum):

@@ -279,3 +279,51 @@ def test_a_part_of_a_mask_is_one(index: str, mark: str | None) -> None:
         """,
         RULE,
     )
+
+
+@pytest.mark.parametrize(
+    ("found", "mark"), [("x > 0, x", ""), ("x, x > 0", None), ("x > 0, x > 1", ""), ("first(x)", None)]
+)
+def test_a_mask_that_a_function_gives_beside_others(found: str, mark: str | None) -> None:
+    check_snippet(
+        f"""
+        import torch
+        def chosen(x):
+            return {found}
+        def train(model, loader, optimizer):
+            for x, y in loader:
+                x = torch.relu(model(x.cuda()))
+                mask, other = chosen(x)
+                x[mask].mean().backward(){"" if mark is None else MARK + mark}
+                optimizer.step()
+        """,
+        RULE,
+    )
+
+
+@pytest.mark.parametrize(
+    ("fill", "mark"),
+    [
+        ("masks.append(part > 0)", ""),
+        ("masks.append(part)", None),
+        ("masks.append()", None),
+        ("masks += [part]", None),
+        ("masks.extend(part > 0)", None),
+    ],
+)
+def test_masks_that_a_loop_collects(fill: str, mark: str | None) -> None:
+    check_snippet(
+        f"""
+        import torch
+        def train(model, loader, optimizer):
+            for x, y in loader:
+                x = torch.relu(model(x.cuda()))
+                masks = []
+                for part in y:
+                    {fill}
+                mask = torch.cat(masks)
+                x[mask].mean().backward(){"" if mark is None else MARK + mark}
+                optimizer.step()
+        """,
+        RULE,
+    )

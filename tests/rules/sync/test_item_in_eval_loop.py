@@ -325,6 +325,24 @@ def test_something_else_waits_right_beside_it(code: str) -> None:
     check_snippet(code, RULE)
 
 
+def test_how_a_value_was_read_before() -> None:
+    check_snippet(
+        """
+        import torch
+        from torch.autograd import Variable
+        def test(model, loader, criterion):
+            model.eval()
+            total = 0
+            for x, y in loader:
+                loss = criterion(model(Variable(x.cuda())), y.cuda()).mean()
+                total += loss.data[0]  # <- item-in-eval-loop
+                rows = model(x.cuda()).data[0]
+            return total, rows
+        """,
+        RULE,
+    )
+
+
 def test_what_is_computed_behind_the_wait_is_read_for_itself() -> None:
     check_snippet(
         """

@@ -233,6 +233,37 @@ def test_an_iterator_that_is_begun_anew(again: str, mark: str) -> None:
     check_snippet(ANEW.format(again=again, mark=mark), RULE)
 
 
+OF_TWO = """
+import torch
+from torch.utils.data import DataLoader
+class Trainer:
+    def __init__(self, data, held_out):
+        self.loader = DataLoader(data, 8, pin_memory=True)
+        self.others = iter({others})
+    def train(self):
+        for batch in self.loader:
+            self.step(batch).backward()
+        with torch.no_grad():
+            self.step({taken})
+    def step(self, batch):
+        for key, part in batch.items():
+            batch[key] = part.cuda(){mark}
+        return self.model(batch)
+"""
+
+
+@pytest.mark.parametrize(
+    ("others", "taken", "mark"),
+    [
+        ("DataLoader(held_out, 8)", "next(self.others)", MARK),
+        ("DataLoader(held_out, 8)", "self.others.next()", MARK),
+        ("held_out", "self.read()", ""),
+    ],
+)
+def test_one_step_for_the_batches_of_several_loaders(others: str, taken: str, mark: str) -> None:
+    check_snippet(OF_TWO.format(others=others, taken=taken, mark=mark), RULE)
+
+
 GIVEN = """
 import torch
 from torch.utils.data import DataLoader

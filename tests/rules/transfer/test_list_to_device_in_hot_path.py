@@ -459,3 +459,22 @@ def test_a_part_of_a_shape_is_no_number() -> None:
     """
     assert "torch.full" in (check_snippet(code.format("-1", ""), RULE).findings[0].help or "")
     assert "torch.full" not in (check_snippet(code.format("-1:", "?"), RULE).findings[0].help or "")
+
+
+@pytest.mark.parametrize(
+    "made", ["torch.LongTensor(range(n)).to(x.device)", "torch.tensor(range(2, n), device=x.device)"]
+)
+def test_numbers_in_a_row(made: str) -> None:
+    code = f"""
+        import torch
+        def train(model, loader, optimizer):
+            for x in loader:
+                x = x.cuda()
+                n = x.shape[0]
+                order = {made}  # <- list-to-device-in-hot-path?
+                model(x)[order].mean().backward()
+                optimizer.step()
+    """
+    [found] = check_snippet(code, RULE).findings
+    assert (found.message.split(" is ")[1].split(" on ")[0], found.fix) == ("built from a range", None)
+    assert found.help == "make it there with `torch.arange(…, device=…)`"

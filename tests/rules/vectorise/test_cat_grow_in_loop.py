@@ -156,6 +156,21 @@ REPORTED_ONLY = {
                     break
             return gates
         """,
+    "a number says which is the first": """
+        import torch
+        def decode(step, frame: torch.Tensor):
+            begun = 0
+            while True:
+                frame, gate = step(frame)
+                if not begun:
+                    gates = gate
+                    begun = 1
+                else:
+                    gates = torch.cat((gates, gate))  # <- cat-grow-in-loop
+                if frame is None:
+                    break
+            return gates
+        """,
     "an empty list to begin with": """
         import torch
         def gather(model, loader):

@@ -186,6 +186,10 @@ def _origin(node: cst.BaseExpression, context: Context) -> _Taken | None:
             return _part_of(_origin(owner, context))
         case cst.Call(func=cst.Name(value="next"), args=[cst.Arg(value=first)]):
             return (first, False) if _is_loader(first, context) else None
+        case cst.Call(func=cst.Attribute(value=first, attr=cst.Name(value="next")), args=[]) if (
+            context.calls.target(node) is None
+        ):
+            return (first, False) if _is_loader(first, context) else None
         case cst.Call():
             return _returned(node, context)
         case cst.Name():
@@ -216,13 +220,14 @@ def _is_own_call(passed: cst.BaseExpression, name: cst.Name, context: Context) -
 
 
 def _either(found: set[_Taken | None], context: Context) -> _Taken | None:
-    """What all of these are: one loader, a progress bar around it or not."""
+    """What all of these are: one loader, a progress bar around it or not, or the first of several."""
     if len(found) <= 1:
         return next(iter(found), None)
     taken = [one for one in found if one is not None]
     cores = [core for loader, _ in taken if (core := _core(loader, context)) is not None]
-    is_one = len(cores) == len(found) and _are_one(cores, context)
-    if not is_one or len({is_part for _, is_part in taken}) > 1:
+    if len(cores) < len(found) or len({is_part for _, is_part in taken}) > 1:
+        return None
+    if not _are_one(cores, context) and not all(_is_loader(core, context) for core in cores):
         return None
     return min(taken, key=lambda one: context.tree.place(one[0]))
 

@@ -118,6 +118,25 @@ def _is_decided_by_callers(test: cst.BaseExpression, context: Context) -> bool:
     )
 
 
+def is_called_by_name(node: cst.CSTNode, context: Context) -> bool:
+    """Whether all that leads to the node at each batch calls a method of objects of which nobody knows the class."""
+    function = context.function(node)
+    return isinstance(function, cst.FunctionDef) and _is_called_by_name(function, context)
+
+
+@query(bottom=False)
+def _is_called_by_name(function: cst.FunctionDef, context: Context) -> bool:
+    if context.frequencies.is_entered_by_name(function):
+        return True
+    if any(call.frequency >= Frequency.BATCH for call in context.frequencies.from_elsewhere(function)):
+        return False
+    callers = context.calls.callers(function)
+    functions = [context.function(call) for call in callers if context.frequency(call) >= Frequency.BATCH]
+    return bool(functions) and all(
+        isinstance(each, cst.FunctionDef) and _is_called_by_name(each, context) for each in functions
+    )
+
+
 def is_unused(node: cst.CSTNode, context: Context) -> bool:
     """Whether files that use others of its file never name the class or function around the node, nor does its own.
 

@@ -89,6 +89,7 @@ class Frequencies:
         self.elsewhere = elsewhere
         self.declarations = declarations
         self._origins: dict[cst.CSTNode, str] = {}
+        self._by_name: set[cst.CSTNode] = set()
         self._steps: dict[cst.CSTNode, bool] = {}
         self._direct: dict[cst.CSTNode, list[cst.Call]] = {}
         self._single: dict[cst.For, bool] = {}
@@ -339,7 +340,9 @@ class Frequencies:
             return LoopKind.BATCH if is_of_parts else LoopKind.EPOCH
         if isinstance(loop, cst.For) and is_short(loop.iter):
             return LoopKind.OTHER
-        if self.steps(loop.body) or LoopKind.BATCH in kinds:
+        # `for network in ("first", "second"):` around a step belongs to the turn.
+        short = [inner.body for inner in loops if isinstance(inner, cst.For) and is_short(inner.iter)]
+        if any(map(self.steps, (loop.body, *short))) or LoopKind.BATCH in kinds:
             return LoopKind.BATCH
         nexts = self._straight(loop.body, self._of_actions)
         if self._runs_a_module(loop) or any(map(self.stepping.takes_the_next_batch, nexts)):
@@ -897,10 +900,17 @@ class Frequencies:
                 if call.frequency > best:
                     best = call.frequency
                     self._origins[function] = call.where
+        if best is Frequency.UNKNOWN and not outside and self.classes.owner(function) is not None:
+            for call in self.elsewhere.sole_calls(function):
+                if call.frequency > best:
+                    best = call.frequency
+                    self._origins[function] = call.where
+                    self._by_name |= {function} if best >= Frequency.BATCH else set()
         # A step that a script takes once where it is defined, in a function or not, is none of many.
         around = self.tree.function(function)
         is_taken_once = best is Frequency.ONCE and all(self.tree.function(node) is around for node in outside)
-        if best < Frequency.BATCH and not is_taken_once and self._is_step(function):
+        is_step = self._is_step(function) or self.adds_up_in_loops(function)
+        if best < Frequency.BATCH and not is_taken_once and is_step:
             # Who calls it once an epoch trains with the whole set at a time, who does every fifth batch with batches.
             callers = self.calls.callers(function)
             is_thinned = any(call.thinned for call in self.elsewhere.callers(function))
@@ -909,6 +919,10 @@ class Frequencies:
             )
             return Frequency.EPOCH if is_of_epochs else Frequency.BATCH
         return Frequency.CALL if best is Frequency.UNKNOWN and self._is_called_unseen(function) else best
+
+    def is_entered_by_name(self, function: cst.FunctionDef) -> bool:
+        """Whether only calls of a method of this name, of objects that may be any, say how often it is entered."""
+        return self.entry(function) >= Frequency.BATCH and function in self._by_name
 
     def from_elsewhere(self, function: cst.FunctionDef) -> tuple[Called, ...]:
         """The calls from other files that enter the function: those of `__init__` make an instance."""
@@ -1202,8 +1216,11 @@ class Frequencies:
 
         One that trains is a step of its own, every second turn or so: `if step % policy_delay == 0`.
         """
-        is_step = isinstance(branch, cst.If) and self._takes_a_step(branch)
-        return not is_step and (self.is_rate_limit(branch.test) or self._is_of_the_first_turns(branch.test))
+        if isinstance(branch, cst.If) and self._takes_a_step(branch):
+            return False
+        if self.is_rate_limit(branch.test) or self._is_of_the_first_turns(branch.test):
+            return True
+        return isinstance(branch, cst.If) and _moves_its_mark(branch)
 
     def _is_of_the_first_turns(self, test: cst.BaseExpression) -> bool:
         """`if batch_idx < 3`, in a loop over batches: they are more than that."""
@@ -1364,6 +1381,33 @@ def _of_event(call: cst.Call) -> Frequency:
         case cst.Call():
             return Frequency.EPOCH
     return Frequency.UNKNOWN
+
+
+def _moves_its_mark(branch: cst.If) -> bool:
+    """`if t - self.last >= n: self.last = t`, `if t >= self.next: self.next += n`: not again until that has gone by."""
+    match branch.test:
+        case cst.Comparison(
+            left=left,
+            comparisons=[cst.ComparisonTarget(operator=cst.GreaterThan() | cst.GreaterThanEqual(), comparator=mark)],
+        ):
+            past = [
+                dotted(part.right)
+                for part in (left, *descendants(left))
+                if isinstance(part, cst.BinaryOperation) and isinstance(part.operator, cst.Subtract)
+            ]
+        case _:
+            return False
+    for line in descendants_in_scope(branch.body):
+        match line:
+            case cst.AugAssign(target=target, operator=cst.AddAssign()) if dotted(target) == dotted(mark) is not None:
+                return True
+            case cst.Assign(targets=[cst.AssignTarget(target=target)], value=value) if (
+                moved := dotted(target)
+            ) is not None:
+                is_later = isinstance(value, cst.BinaryOperation) and isinstance(value.operator, cst.Add)
+                if moved in past or (is_later and moved == dotted(mark)):
+                    return True
+    return False
 
 
 def _alternatives(test: cst.BaseExpression) -> list[cst.BaseExpression]:

@@ -160,6 +160,9 @@ class Libraries:
                 return sequence_of(sequence(NUMBER, BATCH))
             return sequence_of(sequence(NUMBER, turn_of(first)))
         if name == "zip":
+            if len(node.args) == 1 and node.args[0].star == "*":  # `zip(*scores.sort())`
+                pair = self.kinds.value(node.args[0].value)
+                return sequence_of(sequence(*map(turn_of, pair.items)) if pair.items else sequence_of(UNKNOWN))
             return sequence_of(
                 sequence(*(self._zipped(value, node_) for value, node_ in zip(values, arguments, strict=True)))
             )

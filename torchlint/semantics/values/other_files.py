@@ -7,9 +7,10 @@ import sys
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from torchlint.facts import ANY, Called, Described, Facts, FunctionName, Passed, Returned
+from torchlint.facts import ANY, SOLE, Called, Described, Facts, FunctionName, Passed, Returned
 from torchlint.finding import Wanted
 from torchlint.readers import Way
+from torchlint.semantics.knowledge.apis import SHARED_METHODS
 from torchlint.semantics.values.lattice import TOP, UNKNOWN, Also, Device, Kind, Rank, Value, join, off_cpu
 
 if TYPE_CHECKING:
@@ -131,6 +132,14 @@ class Elsewhere:
         name = f"{ANY}{function.name.value}"
         self._functions.add(name)
         return self.facts.of(name)
+
+    def sole_calls(self, function: cst.FunctionDef) -> tuple[Called, ...]:
+        """As `namesakes`, of a method whose name no other file of the project, and no object of torch, has for one."""
+        name = function.name.value
+        if name in SHARED_METHODS or name.startswith("_"):
+            return ()
+        self._functions.add(f"{SOLE}{name}")
+        return self.facts.of(f"{SOLE}{name}")
 
     def calls(self, function: str) -> bool:
         """Whether a file that imports this one, or one that imports that, calls this function of torch.
