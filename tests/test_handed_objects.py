@@ -15,7 +15,7 @@ class Agent:
     def __init__(self, size):
         self.net = torch.nn.Linear(size, size).cuda()
 
-    def act(self, state):
+    def predict(self, state):
         noise = torch.rand(state.shape).cuda()
         return self.net(state.cuda() + noise).argmax()
 """
@@ -26,7 +26,7 @@ import torch
 def run(env, {parameter}):
     state = env.reset()
     for step in range(10_000):
-        state, reward, done, _ = env.step({agent}.act(state))
+        state, reward, done, _ = env.step({agent}.predict(state))
 """
 MAIN = """\
 from agent import Agent
@@ -76,7 +76,7 @@ class Trainer:
 
     def fit(self, env):
         for step in range(10_000):
-            state, reward, done, _ = env.step(self.agent.act(state))
+            state, reward, done, _ = env.step(self.agent.predict(state))
 """
     main = "from agent import Agent\nfrom loop import Trainer\n\nTrainer(Agent(9)).fit(env)\n"
     write(folder, agent=AGENT, loop=trainer, main=main)

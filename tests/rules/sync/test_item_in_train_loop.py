@@ -1426,11 +1426,11 @@ def test_a_step_that_adds_up_gradients_in_loops_is_a_step() -> None:
                     loss = torch.nn.functional.mse_loss(model(x[i].cuda()), y[i].cuda())
                     loss.backward()
                 optimizer.step()
-                return {"loss": loss.item()}  # <- item-in-train-loop?
+                return {"loss": loss.item()}  # <- item-in-train-loop
             return step
     """
     check_snippet(code, RULE)
-    check_snippet(code.replace("optimizer.zero_grad()", "pass").replace("  # <- item-in-train-loop?", ""), RULE)
+    check_snippet(code.replace("optimizer.zero_grad()", "pass").replace("  # <- item-in-train-loop", ""), RULE)
 
 
 def test_the_step_for_several_backward_passes_is_a_note() -> None:
