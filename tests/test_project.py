@@ -220,3 +220,9 @@ def test_notebooks_do_not_tell_of_loaders_of_files_that_they_do_not_import() -> 
     assert not files(net_py="x", one_ipynb=LOADER).never_pins("net.py")
     assert files(net_py="x", main_py=LOADER, one_ipynb="pin_memory=True").never_pins("net.py")
     assert files(net_py="x", one_ipynb=f"import net\n{LOADER}").never_pins("net.py")
+
+
+def test_a_method_that_one_file_alone_defines() -> None:
+    method = "class A:\n    async def f(self):\n        pass\n"
+    assert callers(files(a_py=method, b_py="x.f()"), "a.py", "1.f") == [("b.py", "*.f")]
+    assert callers(files(a_py=method, b_py="x.f()", c_py=method), "a.py", "1.f") == []

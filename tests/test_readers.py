@@ -63,6 +63,7 @@ from torchlint.readers import Way, readers
         ("def f(x):\n    return x.cpu() if 1or 2 else '\\d'\n", Way.COPY_OF_TENSOR),
         ("def f(x):\n    return " + "-" * 2500 + "x.cpu()\n", None),
         ("def f(x):\n    return x.numpy()\n", None),
+        ("def f(x):" + "\n" * 200_000 + "x.cpu()\n", None),
     ],
 )
 def test_what_it_reads(text: str, way: Way | None) -> None:

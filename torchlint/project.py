@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import sys
+from collections import Counter
 from collections.abc import Container, Iterable, Iterator, Mapping
 from functools import cached_property
 from typing import NamedTuple
@@ -171,15 +172,15 @@ class Project:
         called by whatever programs the file is part of. What a notebook defines nobody else calls, whatever its name.
         """
         functions = set() if is_notebook(path) else set(functions)
-        for function in sorted(name for name in functions if name.startswith((ANY, SOLE))):
+        for function in sorted(name for name in functions if name.startswith(SOLE)):
             functions.discard(function)
-            name = function[len(ANY) :]
-            others = sorted(self._files.keys() - {path})
-            if function.startswith(SOLE) and any(name in self._files[other].methods for other in others):
-                continue
-            for other in others:
-                if name in self._files[other].called:
-                    yield other, f"{ANY}{name}", function
+            name = function.removeprefix(SOLE)
+            yield from ((other, f"{ANY}{name}", function) for other in self._sole.get(name, ()) if other != path)
+        for function in sorted(name for name in functions if name.startswith(ANY)):
+            functions.discard(function)
+            for other in sorted(self._files.keys() - {path}):
+                if function.removeprefix(ANY) in self._files[other].called:
+                    yield other, function, function
         for function in sorted(name for name in functions if name.startswith(_OF_TORCH)):
             functions.discard(function)
             for other in self._programs(path):
@@ -205,6 +206,16 @@ class Project:
                     for base in sorted(bases):
                         if self._brings(importer, base, function.partition(".")[0]):
                             yield importer, joined(base, function), function
+
+    @cached_property
+    def _sole(self) -> Mapping[str, list[str]]:
+        """The files that call something of the name, of each method that one file alone defines."""
+        homes = Counter(name for outline in self._files.values() for name in outline.methods)
+        found: dict[str, list[str]] = {name: [] for name, times in homes.items() if times == 1}
+        for path in sorted(self._files):
+            for name in self._files[path].called & found.keys():
+                found[name].append(path)
+        return found
 
     def _handed(self, path: str, class_: str) -> list[str]:
         """The files whose functions and classes may be given an instance by who makes one, or by who was given it."""

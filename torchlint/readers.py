@@ -30,7 +30,7 @@ class _Other(Enum):
 _Found = Way | _Other
 # Of one parameter without a default, up to the next line that is not indented.
 _FUNCTION = re.compile(
-    r"^(?:def[ \t]+(?P<function>\w+)\([ \t]*\w+[ \t]*(?:[:,][^()\n]*)?\)[^:\n]*:.*(?:\n+[ \t]+.*|\n(?=\n))*"
+    r"^(?:def[ \t]+(?P<function>\w+)\([ \t]*\w+[ \t]*(?:[:,][^()\n]*)?\)[^:\n]*:.*(?:\n(?:[ \t].*)?)*"
     r"|(?P<name>\w+)[ \t]*=[ \t]*lambda[ \t].*)",
     re.MULTILINE,
 )
