@@ -105,6 +105,23 @@ def test_what_a_process_is_started_with(tmp_path: Path, capsys: Capture) -> None
     ]
 
 
+def test_who_calls_a_method_of_that_name(tmp_path: Path, capsys: Capture) -> None:
+    (tmp_path / "pairs.py").write_text(
+        "import torch\nclass Pairs:\n    def pick_pairs(self, x):\n        return x.cpu()\n"
+    )
+    (tmp_path / "loss.py").write_text(
+        "import torch\nclass Loss(torch.nn.Module):\n    def forward(self, x):\n        return self.pairs.pick_pairs(x)\n"
+    )
+    assert "    a method of that name is called from loss.py:4, per batch" in told(capsys, "pairs.py:4")
+
+
+def test_what_has_gone_by(tmp_path: Path, capsys: Capture) -> None:
+    (tmp_path / "step.py").write_text(
+        "import torch\nfor x in torch.utils.data.DataLoader(data):\n    if t - last > 9:\n        last = t\n"
+    )
+    assert "    only now and then: `if t - last > 9`" in told(capsys, "step.py:4")
+
+
 def test_a_loop_of_something_else(capsys: Capture) -> None:
     assert "    in the loop on line 6, `while outputs.any()`: neither batches nor epochs" in told(capsys, "utils.py:7")
 

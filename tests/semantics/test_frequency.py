@@ -129,6 +129,13 @@ for i, x in enumerate(loader):
             ),
             Frequency.BATCH,
         ),
+        (
+            (
+                "def made(g, loader):\n    def train():\n        g.optim.zero_grad()\n        for x in loader:\n"
+                "            g(x).backward()\n        g.optim.step()\n        LOOK(1)\n    return train"
+            ),
+            Frequency.UNKNOWN,
+        ),
         ("for x in DataLoader(ds):\n    LOOK(1)", Frequency.BATCH),
         ("for i, x in enumerate(DataLoader(ds)):\n    LOOK(1)", Frequency.BATCH),
         ("from tqdm import tqdm\nfor x in tqdm(train_loader):\n    LOOK(1)", Frequency.BATCH),

@@ -76,7 +76,7 @@ def _why(node: cst.CSTNode, spans: Spans, context: Context) -> Iterator[str]:
                 head = f"while {context.shown(above.test)}"
             turns = _TURNS[context.frequencies.loop_kind(above)]
             yield f"in the loop on {_line(above, spans, context)}, `{head}`: {turns}"
-        if isinstance(above, cst.If) and child is above.body and context.frequencies.is_rate_limit(above.test):
+        if isinstance(above, cst.If) and child is above.body and context.frequencies.limits(above):
             yield f"only now and then: `if {context.shown(above.test)}`"
         if isinstance(above, cst.FunctionDef) and child is above.body:
             yield from _entered(above, context)
@@ -106,6 +106,9 @@ def _entered(function: cst.FunctionDef, context: Context) -> Iterator[str]:
         )
     for called in context.frequencies.from_elsewhere(function):
         yield f"it is called from {called.where}{_often(called.frequency)}"
+    if context.frequencies.is_entered_by_name(function):
+        for called in context.elsewhere.sole_calls(function):
+            yield f"a method of that name is called from {called.where}{_often(called.frequency)}"
 
 
 def _often(frequency: Frequency) -> str:

@@ -1781,3 +1781,24 @@ def test_what_has_to_be_on_the_cpu(asked: str, longest: str, mark: str) -> None:
         """,
         RULE,
     )
+
+
+@pytest.mark.parametrize(("images", "mark"), [("range(boxes.size(0))", "  # <- item-in-train-loop?"), ("names", "")])
+def test_a_count_that_decides_for_each_class_of_each_image(images: str, mark: str) -> None:
+    """However often it is called, there are as many waits as images."""
+    check_snippet(
+        f"""
+        import torch
+        class Detector:
+            def detect_all(self, boxes: torch.Tensor, names):
+                found = []
+                for i in {images}:
+                    for c in range(1, self.classes):
+                        kept = (boxes > c).sum().item(){mark}
+                        if kept == 0:
+                            continue
+                        found.append(self.pick(i, c))
+                return found
+        """,
+        RULE,
+    )

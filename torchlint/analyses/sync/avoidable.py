@@ -101,10 +101,11 @@ def seen_to_recur(node: cst.CSTNode, doubts: Iterable[Doubt], context: Context) 
         return tuple(doubt for doubt in found if doubt is not Doubt.NAMED_RARE) if is_step else found
     if Doubt.RATE_UNKNOWN not in found:
         return found
-    loop = context.loop(node)
-    if loop is None and isinstance(function := context.function(node), cst.Lambda):
-        loop = context.loop(function)  # `map(lambda t: t.item(), (low, high))`
-    if loop is None or not context.frequencies.goes_along_an_axis(loop):
+    function = context.function(node)
+    loops = [*context.around(node, cst.For, within=function)]
+    if not loops and isinstance(function, cst.Lambda) and isinstance(loop := context.loop(function), cst.For):
+        loops = [loop]  # `map(lambda t: t.item(), (low, high))`
+    if not any(map(context.frequencies.goes_along_an_axis, loops)):
         return found
     return tuple(doubt for doubt in found if doubt is not Doubt.RATE_UNKNOWN)
 

@@ -146,7 +146,7 @@ class Frequencies:
     def _is_limited(self, above: cst.CSTNode, child: cst.CSTNode) -> bool:
         """Whether the statement lets its part run in some iterations only."""
         if isinstance(above, cst.If):
-            return child is above.body and (is_first_time(above, self.names) or self._limits(above))
+            return child is above.body and (is_first_time(above, self.names) or self.limits(above))
         if isinstance(above, cst.Else):
             statement = self.tree.parent(above)
             return isinstance(statement, cst.If) and makes_an_entry(statement, above.body, cst.In, self.names)
@@ -478,7 +478,7 @@ class Frequencies:
             isinstance(part, cst.For)
             and self._has_a_backward(part.body)
             and not self._takes_steps(part.body)
-            and not any(map(self._is_a_loader, iterables(part.iter)))
+            and not self._goes_over_a_loader(part)
             for part in kinds
         )
 
@@ -1114,9 +1114,12 @@ class Frequencies:
                 owners[name].add(dotted(call.func.value) or "")
         if not (owners["step"] & owners["zero_grad"]) - {""} or self._makes_an_optimizer(function):
             return False
-        return any(
-            isinstance(node, Loop) and self._goes_backward(node.body) for node in descendants_in_scope(function.body)
-        )
+        nodes = descendants_in_scope(function.body)
+        loops = [node for node in nodes if isinstance(node, Loop) and self._goes_backward(node.body)]
+        return bool(loops) and not any(self._goes_over_a_loader(loop) for loop in loops)
+
+    def _goes_over_a_loader(self, loop: cst.For | cst.While) -> bool:
+        return isinstance(loop, cst.For) and any(map(self._is_a_loader, iterables(loop.iter)))
 
     def _makes_an_optimizer(self, function: cst.FunctionDef) -> bool:
         return any(
@@ -1191,7 +1194,7 @@ class Frequencies:
                 return (
                     isinstance(above, Loop) and self.loop_kind(above) is LoopKind.OTHER and self.is_rate_limited(above)
                 )
-            if isinstance(above, (cst.If, cst.IfExp)) and child is above.body and self._limits(above):
+            if isinstance(above, (cst.If, cst.IfExp)) and child is above.body and self.limits(above):
                 return True
             child = above
         return False
@@ -1211,7 +1214,7 @@ class Frequencies:
         """Whether the branch trains: it goes backward, or takes the step for what several iterations have added up."""
         return self._goes_backward(branch.body) or self._takes_steps(branch.body)
 
-    def _limits(self, branch: cst.If | cst.IfExp) -> bool:
+    def limits(self, branch: cst.If | cst.IfExp) -> bool:
         """Whether a branch is taken only now and then.
 
         One that trains is a step of its own, every second turn or so: `if step % policy_delay == 0`.
