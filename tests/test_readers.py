@@ -26,6 +26,7 @@ from torchlint.readers import Way, readers
         ("def f(x):\n    return x.mean().cpu()\n", None),
         ("def f(x):\n    print(x)\n    return x.cpu()\n", None),
         ("class C:\n    def f(self, x):\n        return x.cpu()\n", None),
+        ("def f(x):\n    x = x.cpu()\n", None),
         ("def f(x, dtype=None):\n    return x.cpu()\n", Way.COPY),
         ("def f(*x):\n    return x.cpu()\n", None),
         ("def f(x):\n    x = x.detach()\n\n    return x.cpu()\n\n\nf(1)\n", Way.COPY),

@@ -79,7 +79,7 @@ def way_of(code: str) -> Way | None:
         ends, rest = _ends(body, names[0], {_Other.GIVEN})
     except _MoreError:
         return None
-    ends |= rest
+    ends |= {_Other.ELSE} if rest else set()  # None is returned
     ways = {end for end in ends if isinstance(end, Way)}
     if Way.ITEM in ways or not ways:
         return Way.ITEM if ways else None

@@ -258,6 +258,8 @@ class Trainer:
         ("DataLoader(held_out, 8)", "next(self.others)", MARK),
         ("DataLoader(held_out, 8)", "self.others.next()", MARK),
         ("held_out", "self.read()", ""),
+        ("Staged(held_out)", "next(self.others)", ""),
+        ("test_loader", "next(self.others)", ""),
     ],
 )
 def test_one_step_for_the_batches_of_several_loaders(others: str, taken: str, mark: str) -> None:

@@ -220,14 +220,17 @@ def _is_own_call(passed: cst.BaseExpression, name: cst.Name, context: Context) -
 
 
 def _either(found: set[_Taken | None], context: Context) -> _Taken | None:
-    """What all of these are: one loader, a progress bar around it or not, or the first of several."""
+    """What all of these are: one loader, a progress bar around it or not, or the first of several of torch's.
+
+    What else hands out batches may use their memory again.
+    """
     if len(found) <= 1:
         return next(iter(found), None)
     taken = [one for one in found if one is not None]
     cores = [core for loader, _ in taken if (core := _core(loader, context)) is not None]
     if len(cores) < len(found) or len({is_part for _, is_part in taken}) > 1:
         return None
-    if not _are_one(cores, context) and not all(_is_loader(core, context) for core in cores):
+    if not _are_one(cores, context) and not all(made(core, context).calls for core in cores):
         return None
     return min(taken, key=lambda one: context.tree.place(one[0]))
 
