@@ -563,6 +563,19 @@ class Model(nn.Module):
         mask = self.generate(x)
         return self.encoder(x, mask)
 """,
+    "graph-field": """\
+import torch
+from torch_geometric.nn import GCNConv
+class Net(torch.nn.Module):
+    def forward(self, data):
+        h = data["paper"].x
+        if h[data["paper"].batch > 3].sum() > 0:
+            return h
+        return h + torch.ones(3).to(h.device)
+model = Net().cuda()
+for data in loader:
+    model(data.to("cuda")).sum().backward()
+""",
     "graph-package": """\
 import dgl
 def train(model, loader, device, data):

@@ -7,12 +7,14 @@ import signal
 import sys
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
+from unittest import mock
 
 import pytest
 import torch
 import torch._dynamo  # making an optimizer loads it, and an alarm in the middle of that would leave half of it
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
+from torch.utils.data import dataloader
 from torch.utils.flop_counter import FlopCounterMode
 
 from torchlint.evidence import is_measurable
@@ -85,13 +87,26 @@ def patient() -> Iterator[None]:
         signal.signal(signal.SIGALRM, before)
 
 
+@contextlib.contextmanager
+def no_processes() -> Iterator[None]:
+    """Loaders that start processes raise `Unweighable`: what these do is not seen here."""
+
+    def refuse(*_: object) -> None:
+        message = "its loader starts processes"
+        raise Unweighable(message)
+
+    with mock.patch.object(dataloader, "_MultiProcessingDataLoaderIter", refuse):
+        yield
+
+
 def weighed(source: bytes, size: str) -> tuple[int, int]:
     """Operations of one run, and the bytes that it returns. Raises `Unweighable`."""
     names: dict[str, Any] = {"__name__": "workload", "__file__": "workload.py"}
     exec(compile(source, "workload.py", "exec"), names)  # noqa: S102 - as a process loads it
     try:
-        # The alarm goes off within them, so that it never keeps one from ending.
-        with Answers(), FlopCounterMode(display=False) as counter, patient():
+        # The alarm goes off within them, so that it never keeps one from ending. It may keep a lock from being let go,
+        # too, for which a loader's processes wait when they end: none are started.
+        with no_processes(), Answers(), FlopCounterMode(display=False) as counter, patient():
             state = names["setup"]("meta", size)
             before = counter.get_total_flops()
             returned = tree_leaves(names["run"](state))

@@ -42,6 +42,16 @@ _DROPPED = Message(
     "`{model}(…)` builds an autograd graph that every use of its output drops",
     help="run it under `torch.no_grad()`",
 )
+_FOLLOWS = Message(
+    "follows",
+    "`{model}(…)` builds an autograd graph, and no optimizer trains `{model}`",
+    help="run it under `torch.no_grad()`",
+)
+_MIXED = Message(
+    "mixed",
+    "`{model}(…)` builds an unused autograd graph unless `{test}`",
+    help="run it under `torch.set_grad_enabled({test})`",
+)
 _DROPS = ("detach", "item", "argmax", "multinomial", "numpy", "tolist", "sample")
 # `.eval()` and `.train(False)`, and the names of functions that evaluate.
 _TOKENS = (b".eval", b".train", b"val", b"test", b"pred", b"infer", b"sample", b"detect", b"recognize", b"demo")
@@ -75,6 +85,47 @@ def check_dropped(node: cst.Call | cst.Attribute, context: Context) -> Iterator[
         is_fixed = not doubts and is_one and is_alone(evaluation.calls[0], context)
         flag = _flag(_DROPPED, evaluation, doubts, context, is_fixed=is_fixed)
         yield replace(flag, places=evaluation.calls[1:])
+
+
+@RULE.on(Node("Module", (b"copy", b".load_state_dict", b"zip(")))
+def check_followers(node: cst.Module, context: Context) -> Iterator[Flag]:
+    """Flag the first call, in each function, of a network that only follows one that is trained."""
+    from torchlint.analyses.execution.hot import rate_doubts
+    from torchlint.semantics.names.bindings import dotted
+
+    from ._shared.followers import Followers
+
+    firsts: dict[object, Flag] = {}
+    for call, is_fed in context[Followers].calls():
+        home = context.function(call)
+        if home in firsts:
+            firsts[home] = replace(firsts[home], places=(*firsts[home].places, call))
+            continue
+        doubts = ((Doubt.USE_UNKNOWN,) if is_fed else ()) + rate_doubts(call, context)
+        name = (dotted(call.func) or "the model").removesuffix(".forward")
+        firsts[home] = Flag(call, _FOLLOWS.of(model=name), doubts=doubts)
+    yield from firsts.values()
+
+
+@RULE.on(Node("For", (b"backward",)))
+def check_mixed(node: cst.For, context: Context) -> Iterator[Flag]:
+    """Flag the first model that a loop calls which trains or evaluates, as an option says, with autograd on."""
+    from torchlint.analyses.execution.hot import rate_doubts
+    from torchlint.semantics.execution.frequency import LoopKind
+    from torchlint.semantics.names.bindings import dotted
+
+    from ._shared.mixed import mixed
+
+    if context.frequencies.loop_kind(node) is not LoopKind.BATCH:
+        return
+    for call, test, holds, doubts in mixed(node, context):
+        said = context.shown(test)
+        opposite = said.removeprefix("not ") if said.startswith("not ") else f"not {said}"
+        claim = _MIXED.of(
+            model=dotted(call.func) or "the model",
+            test=said if holds else opposite,
+        )
+        yield Flag(call, claim, doubts=(*doubts, *rate_doubts(call, context)))
 
 
 def _flag(

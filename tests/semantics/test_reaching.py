@@ -39,6 +39,21 @@ SHAPES = {
     "the other arm": ("x = 1\nif a:\n    x = 2\nelse:\n    LOOK(x)", "1"),
     "the other arm in a loop": ("x = 1\nfor i in y:\n    if a:\n        x = 2\n    else:\n        LOOK(x)", "1 2"),
     "if True": ("x = 1\nif True:\n    x = 2\nLOOK(x)", "2"),
+    # What is None holds nothing else that it was bound to.
+    "not None": ("x = f()\nif x is not None:\n    x = 2\nLOOK(x)", "2"),
+    "None": ("x = f()\nif x is None:\n    g()\nelse:\n    x = 2\nLOOK(x)", "2"),
+    "not None, and more": ("x = f()\nif x is not None and a:\n    x = 2\nLOOK(x)", "f() 2"),
+    "None or more": ("x = f()\nif not (x is None or a):\n    x = 2\nLOOK(x)", "f() 2"),
+    "where it is None": ("x = f()\nif x is None:\n    LOOK(x)\n    x = 2", "f()"),
+    "None from the beginning": ("x = None\nif a:\n    x = f()\nif x is not None:\n    x = 2\nLOOK(x)", "None 2"),
+    "None on a way that leaves": ("x = f()\nif x is None:\n    x = 2\nLOOK(x)", "f() 2"),
+    "None in a loop": ("x = f()\nfor i in y:\n    if x is not None:\n        x = 2\n    LOOK(x)", "2"),
+    "not None twice": ("x = f()\nif x is not None:\n    x = 2\nif x is not None:\n    x = 3\nLOOK(x)", "3"),
+    "falsy": ("x = f()\nif x:\n    x = 2\nLOOK(x)", "f() 2"),
+    "another's binding": (
+        "x = f()\ndef h():\n    global x\n    x = 3\nif x is not None:\n    x = 2\nLOOK(x)",
+        "3 2",
+    ),
     # Patterns.
     "match": ("x = 1\nmatch a:\n    case 1:\n        x = 2\n    case 2:\n        x = 3\nLOOK(x)", "1 2 3"),
     "exhaustive match": ("x = 1\nmatch a:\n    case 1:\n        x = 2\n    case _:\n        x = 3\nLOOK(x)", "2 3"),

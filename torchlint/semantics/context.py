@@ -14,7 +14,7 @@ from torchlint.semantics.execution.declarations import Declarations
 from torchlint.semantics.execution.frequency import Frequencies
 from torchlint.semantics.execution.grad_mode import GradMode, Grads
 from torchlint.semantics.flow.destinations import Destinations, Sinks
-from torchlint.semantics.flow.guards import Condition, Guard, Role, Suite, Surroundings
+from torchlint.semantics.flow.guards import Guard, Role, Suite, Surroundings
 from torchlint.semantics.flow.instances import Constructions
 from torchlint.semantics.flow.origins import Origins, Sources, Through
 from torchlint.semantics.flow.uses import Uses
@@ -25,6 +25,7 @@ from torchlint.semantics.values.evaluator import Kinds
 from torchlint.semantics.values.lattice import Device, Kind
 from torchlint.semantics.values.module_profile import Program
 from torchlint.semantics.values.other_files import Elsewhere
+from torchlint.syntax.control_flow import Condition
 from torchlint.syntax.positions import Spans, code_inside
 from torchlint.syntax.tree import INDENTED, descendants
 from torchlint.syntax.uncommented import uncommented

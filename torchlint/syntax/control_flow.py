@@ -43,6 +43,20 @@ class Condition(NamedTuple):
     test: cst.BaseExpression
     holds: bool
 
+    def parts(self) -> Iterator[Condition]:
+        """What follows for each part of the test: `and`, `or` and `not` are taken apart."""
+        stack = [self]
+        while stack:
+            condition = stack.pop()
+            match condition.test:
+                case cst.UnaryOperation(operator=cst.Not(), expression=inner):
+                    stack.append(Condition(inner, not condition.holds))
+                case cst.BooleanOperation(left=left, operator=operator, right=right):
+                    if isinstance(operator, cst.And) is condition.holds:
+                        stack += [Condition(right, condition.holds), Condition(left, condition.holds)]
+                case _:
+                    yield condition
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Graph:

@@ -82,7 +82,7 @@ def check(node: cst.Call, context: Context) -> Iterator[Flag]:
     sources = made(move.loader, context)
     state = pinned_of(sources, context)
     if not _may_be_pinned(move, sources, context):
-        if _is_a_whole_batch(move, sources, context):
+        if _is_of_a_batch(move, sources, context):
             yield from _copied(node, context, (Doubt.DATA_UNKNOWN, *_doubts(node, context)))
         return
     if state is Pinned.NO:
@@ -261,12 +261,14 @@ def _may_be_pinned(move: BatchMove, sources: Made, context: Context) -> bool:
     return is_known or not moves_alone
 
 
-def _is_a_whole_batch(move: BatchMove, sources: Made, context: Context) -> bool:
-    """Whether a whole batch is moved, of which nobody in sight says what it is: its tensors are copied one by one."""
+def _is_of_a_batch(move: BatchMove, sources: Made, context: Context) -> bool:
+    """Whether a batch is moved, or a part that may be a tensor, of which nobody in sight says what it is."""
+    from torchlint.analyses.data.batch_moves import may_be_a_tensor
+
     from .worth import is_dug_out, is_of_a_training_loop
 
     is_known = bool(sources.calls) or is_of_a_training_loop(move.call, context)
-    return is_known and not move.is_part and not is_dug_out(move.receiver, context)
+    return is_known and not is_dug_out(move.receiver, context) and (not move.is_part or may_be_a_tensor(move, context))
 
 
 def _are_of_graphs(sources: Made, context: Context) -> bool:

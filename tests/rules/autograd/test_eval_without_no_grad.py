@@ -1095,3 +1095,192 @@ def test_an_action_that_is_drawn_from_what_a_network_gives(action: str, is_told:
                 return action.detach().cpu().numpy()
     """
     check_snippet(code, RULE)
+
+
+# Networks that only follow another
+
+AGENT = """\
+import copy
+import torch
+from torch import nn
+def soft_update(source, target, tau):
+    for p, q in zip(source.parameters(), target.parameters()):
+        q.data.copy_(tau * p.data + (1 - tau) * q.data)
+class Agent:
+    def __init__(self, net, other, device):
+        self.net = net.to(device)
+        self.actor = nn.Linear(3, 3).to(device)
+        {make}
+        self.optimizer = torch.optim.Adam(self.net.parameters())
+    def learn(self, buffer):
+        for state, action, reward, following in buffer.batches():
+            {line}
+            loss = (self.net(state) - reward - values).square().mean()
+            self.optimizer.zero_grad()
+            loss.backward()
+            self.optimizer.step()
+            {update}
+"""
+COPIED = "self.target = copy.deepcopy(self.net)"
+LOADED = "self.target = nn.Linear(3, 3).to(device)"
+UPDATED = "self.target.load_state_dict(self.net.state_dict())"
+
+
+def agent(make: str = COPIED, line: str = "", update: str = UPDATED) -> str:
+    return AGENT.format(make=make, line=line, update=update)
+
+
+@pytest.mark.parametrize(
+    ("make", "update"),
+    [
+        (COPIED, UPDATED),
+        (COPIED, "pass"),
+        ("self.target = copy.deepcopy(net).to(device).eval()", "pass"),
+        (LOADED, UPDATED),
+        (LOADED, "soft_update(self.net, self.target, 0.005)"),
+        (LOADED, "[q.data.copy_(p) for p, q in zip(self.net.parameters(), self.target.parameters())]; " + UPDATED),
+    ],
+)
+@pytest.mark.parametrize("called", ["self.target(following)", "self.target.forward(following)"])
+def test_a_network_that_only_follows_another(make: str, update: str, called: str) -> None:
+    check_snippet(agent(make, f"values = {called}.max(1)[0]{HERE}", update), RULE)
+
+
+def test_the_calls_of_one_function_are_one_finding() -> None:
+    lines = f"values = self.target(following){HERE}\n            values = values + self.target(state)"
+    [finding] = lint(agent(line=lines), active(RULE)).findings
+    assert finding.message == "`self.target(…)` builds an autograd graph, and no optimizer trains `self.target`"
+    assert len(finding.places) == 1
+
+
+@pytest.mark.parametrize(
+    ("make", "line", "update"),
+    [
+        # It is trained, or may be.
+        (
+            f"{COPIED}; self.other = torch.optim.SGD(self.target.parameters(), 0.1)",
+            "values = self.target(state)",
+            UPDATED,
+        ),
+        (f"{COPIED}; self.all = list(self.target.parameters())", "values = self.target(state)", UPDATED),
+        (f"{COPIED}; self.all = [self.net, self.target]", "values = self.target(state)", UPDATED),
+        (f"{COPIED}; other.train_on(self.target)", "values = self.target(state)", UPDATED),
+        ("self.target = other", "values = self.target(state)", "pass"),
+        # It records nothing.
+        (f"{COPIED}.requires_grad_(False)", "values = self.target(state)", UPDATED),
+        (
+            f"{COPIED}\n        for p in self.target.parameters(): p.requires_grad = False",
+            "values = self.target(state)",
+            "pass",
+        ),
+        (COPIED, "with torch.no_grad(): values = self.target(following)", UPDATED),
+        # What it follows is not trained here.
+        ("self.target = copy.deepcopy(other)", "values = self.target(following)", "pass"),
+    ],
+)
+def test_what_may_be_trained_or_records_nothing(make: str, line: str, update: str) -> None:
+    check_snippet(agent(make, line, update), RULE)
+
+
+def test_gradients_may_go_through_it_to_what_it_is_given() -> None:
+    made = f"{COPIED}\n        self.second = torch.optim.Adam(self.actor.parameters())"
+    check_snippet(agent(made, f"values = self.target(self.actor(state)){HERE}?"), RULE)
+    check_snippet(agent(made, f"values = self.target(self.actor(state).detach()){HERE}"), RULE)
+
+
+# Loops that train or evaluate, as an option says
+
+EPOCH = """\
+import torch
+import torch.nn.functional as F
+from torch import nn
+def run_epoch(model, loader, {options}):
+    total = 0
+    for x, y in loader:
+        out = model(x.cuda(non_blocking=True)){mark}
+        loss = F.cross_entropy(out, y.cuda(non_blocking=True))
+        if {test}:
+            loss.backward()
+            {step}
+        total += loss.detach()
+    return total
+def main(loader, val_loader, flag):
+    model = nn.Linear(3, 3).cuda()
+    optimizer = torch.optim.SGD(model.parameters(), 0.1)
+    for epoch in range(9):
+        run_epoch(model, loader, {first})
+        {second}
+"""
+
+
+def epoch(test: str, first: str, second: str, mark: str = HERE, **more: str) -> str:
+    given = {"options": "optimizer=None, flag=True", "step": "optimizer.step()", **more}
+    return EPOCH.format(test=test, first=first, second=second, mark=mark, **given)
+
+
+@pytest.mark.parametrize(
+    ("test", "first", "second", "mark"),
+    [
+        ("optimizer is not None", "optimizer", "run_epoch(model, val_loader)", HERE),
+        ("optimizer", "optimizer", "run_epoch(model, val_loader, None)", HERE),
+        ("flag", "optimizer, True", "run_epoch(model, val_loader, flag=False)", HERE),
+        ("flag == 'train'", "optimizer, 'train'", "run_epoch(model, val_loader, None, 'val')", HERE),
+        ("model.training", "optimizer", "run_epoch(model, val_loader)", HERE),
+        ("not flag", "optimizer, False", "run_epoch(model, val_loader, flag=True)", HERE),
+        ("flag and optimizer is not None", "optimizer", "run_epoch(model, val_loader)", HERE),
+        # Nobody in sight evaluates with it.
+        ("flag", "optimizer, True", "pass", HERE + "?"),
+        ("flag", "optimizer, flag", "pass", HERE + "?"),
+        # Batches decide, or how it comes out may change.
+        ("loss.isfinite()", "optimizer", "run_epoch(model, val_loader)", ""),
+        ("x is not None", "optimizer", "run_epoch(model, val_loader)", ""),
+        ("optimizer.ready()", "optimizer", "run_epoch(model, val_loader)", ""),
+    ],
+)
+def test_an_option_decides_whether_a_loop_trains(test: str, first: str, second: str, mark: str) -> None:
+    check_snippet(epoch(test, first, second, mark), RULE)
+
+
+def test_the_option_is_named() -> None:
+    [finding] = lint(epoch("not flag", "optimizer, False", "run_epoch(model, val_loader)", ""), active(RULE)).findings
+    assert finding.message == "`model(…)` builds an unused autograd graph unless `not flag`"
+    assert finding.help == "run it under `torch.set_grad_enabled(not flag)`"
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        # Something goes back in any case, or elsewhere, or callers turn autograd off.
+        {"step": "optimizer.step()\n        (out * 0).sum().backward()"},
+        {"step": "optimizer.step()\n        else:\n            (out * 0).sum().backward()"},
+        {"test": "torch.is_grad_enabled() and flag", "step": "pass\n    loss.backward()"},
+        {"second": "with torch.no_grad():\n            run_epoch(model, val_loader)"},
+        {"step": "optimizer.step()\n        torch.set_grad_enabled(flag)"},
+    ],
+)
+def test_a_graph_that_may_be_used_in_any_case(lines: dict[str, str]) -> None:
+    given = {"test": "flag", "first": "optimizer", "second": "run_epoch(model, val_loader, flag=False)", **lines}
+    check_snippet(epoch(mark="", **given), RULE)
+
+
+def test_what_only_trains_or_runs_the_model_by_the_option_too() -> None:
+    code = epoch("flag", "optimizer", "run_epoch(model, val_loader, flag=False)", "")
+    check_snippet(code.replace("if flag:", "if flag or True:").replace("out = model", "if flag: out = model"), RULE)
+    looped = """
+    import torch
+    from torch import nn
+    def train(model, dataloaders, optimizer):
+        for phase in ["train", "val"]:
+            for x, y in dataloaders[phase]:
+                with torch.set_grad_enabled(phase == "train"):
+                    loss = model(x.cuda(non_blocking=True)).sum()
+                    if phase == "train":
+                        loss.backward()
+                        optimizer.step()
+    """
+    check(looped)
+    check(
+        looped.replace('with torch.set_grad_enabled(phase == "train"):', "if True:").replace(
+            "sum()\n", f"sum(){HERE}\n", 1
+        )
+    )

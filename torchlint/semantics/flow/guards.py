@@ -49,13 +49,6 @@ class Guard(NamedTuple):
         return tuple(item.item for item in self.node.items) if isinstance(self.node, cst.With) else ()
 
 
-class Condition(NamedTuple):
-    """A test that decides whether a node runs, and with which outcome it does."""
-
-    test: cst.BaseExpression
-    is_taken: bool
-
-
 class Suite(NamedTuple):
     """A block, and the line in it that holds the node or is it."""
 

@@ -53,20 +53,20 @@ class Narrowing:
             match above:
                 case cst.IfExp(test=test):
                     if child is not test:
-                        yield from _parts(test, holds=child is above.body)
+                        yield from Condition(test, holds=child is above.body).parts()
                 case cst.BooleanOperation(left=left, operator=operator, right=right) if child is right:
-                    yield from _parts(left, holds=isinstance(operator, cst.And))
+                    yield from Condition(left, holds=isinstance(operator, cst.And)).parts()
                 case cst.CompFor():
                     # The tests of a `for` come before its later tests, and before the `for` inside of it.
                     for condition in above.ifs if child is not above.iter else ():
                         if condition is child:
                             break
-                        yield from _parts(condition.test, holds=True)
+                        yield from Condition(condition.test, holds=True).parts()
                 case cst.ListComp() | cst.SetComp() | cst.DictComp() | cst.GeneratorExp():
                     level: cst.CompFor | None = above.for_in if child is not above.for_in else None
                     while level is not None:
                         for condition in level.ifs:
-                            yield from _parts(condition.test, holds=True)
+                            yield from Condition(condition.test, holds=True).parts()
                         level = level.inner_for_in
                 case cst.BaseSmallStatement() | cst.BaseCompoundStatement() | cst.BaseSuite():
                     break
@@ -88,7 +88,7 @@ class Narrowing:
         mark = marks.nearest(blocks[0])
         graph, _ = self._names.flow.ways.of(body)
         while mark is not None and flow.version(mark) == version:
-            yield from _parts(*graph.conditions[mark])
+            yield from graph.conditions[mark].parts()
             mark = marks.above(mark)
 
     def _tested(self, body: Body) -> dict[str, Landmarks]:
@@ -102,18 +102,3 @@ class Narrowing:
                     blocks.setdefault(name, []).append(block)
             found = self._marks[body] = {name: Landmarks(dominance, these) for name, these in blocks.items()}
         return found
-
-
-def _parts(test: cst.BaseExpression, holds: bool) -> Iterator[Condition]:  # noqa: FBT001 - as in `Condition`
-    """What follows for each part of a test."""
-    stack = [Condition(test, holds)]
-    while stack:
-        condition = stack.pop()
-        match condition.test:
-            case cst.UnaryOperation(operator=cst.Not(), expression=inner):
-                stack.append(Condition(inner, not condition.holds))
-            case cst.BooleanOperation(left=left, operator=operator, right=right):
-                if isinstance(operator, cst.And) is condition.holds:
-                    stack += [Condition(right, condition.holds), Condition(left, condition.holds)]
-            case _:
-                yield condition

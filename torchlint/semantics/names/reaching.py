@@ -24,10 +24,10 @@ from torchlint.syntax.dominance import Dominance, Landmarks
 from torchlint.syntax.tree import LOOPS
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Iterator
 
     from torchlint.semantics.names.exits import Lookup
-    from torchlint.syntax.control_flow import Graph
+    from torchlint.syntax.control_flow import Condition, Graph
     from torchlint.syntax.tree import Tree
 
 _BODIES: frozenset[type] = frozenset({cst.Module, cst.ClassDef, cst.FunctionDef})
@@ -35,8 +35,10 @@ _SUITES: frozenset[type] = frozenset({cst.Module, cst.IndentedBlock, cst.SimpleS
 # Statements that bind a name before their bodies run.
 _HEADS: frozenset[type] = frozenset({cst.For, cst.With})
 _DEFERRING: frozenset[type] = frozenset({cst.FunctionDef, cst.Lambda})
-# The bit of a name that is not bound, below those of its bindings.
+# The bit of a name that is not bound, below those of its bindings; all bits; and before all that stands in a block.
 _UNBOUND = 1
+_ALL = -1
+_BEGINNING = -1
 _EFFECT = attrgetter("effect")
 # What keeps a generator expression that it is given, and goes through it later; other calls do so at once.
 _LAZY = frozenset("accumulate chain enumerate filter imap islice iter map starmap takewhile zip".split())
@@ -78,7 +80,7 @@ class Reaching:
         if found is None:
             unbinding = [node for node in self._unbinding.get(name, ()) if self._scope_of(node) is scope]
             bindings = tuple(scope.bindings.get(name, ()))
-            found = self._flows[scope, name] = NameFlow(self.ways, body, bindings, unbinding)
+            found = self._flows[scope, name] = NameFlow(name, self.ways, body, bindings, unbinding)
         return found
 
     def _deferring(self, inner: Scope, scope: Scope) -> cst.CSTNode | None:
@@ -203,6 +205,25 @@ class Reaching:
         return found
 
 
+def _names_of_none(condition: Condition) -> Iterator[str]:
+    """The names that hold None where the condition is met."""
+    for part in condition.parts():
+        match part.test:
+            case cst.Comparison(
+                left=cst.Name(value=name),
+                comparisons=[cst.ComparisonTarget(operator=operator, comparator=cst.Name(value="None"))],
+            ):
+                if isinstance(operator, cst.Is if part.holds else cst.IsNot):
+                    yield name
+
+
+def _is_none(node: cst.CSTNode) -> bool:
+    """Whether the statement binds a name to None."""
+    return (
+        isinstance(node, cst.Assign | cst.AnnAssign) and isinstance(node.value, cst.Name) and node.value.value == "None"
+    )
+
+
 def _has_statements(node: ScopeNode) -> TypeGuard[Body]:
     return type(node) in _BODIES
 
@@ -211,43 +232,49 @@ def _has_statements(node: ScopeNode) -> TypeGuard[Body]:
 class _Effects:
     """What one block does to a name, one step after the other.
 
-    After the first `n` steps the name holds one of `given[n]`, and what it held before too where not `ended[n]`.
+    After the first `n` steps the name holds one of `given[n]`, or of `kept[n]` what it held before.
     """
 
     places: list[int]
     given: list[int]
-    ended: list[bool]
+    kept: list[int]
 
-    def add(self, place: int, bit: int, *, ends: bool, staying: int) -> None:
-        """A step: `bit` is what it gives, `staying` are the bits that no step ends."""
+    def add(self, place: int, bit: int, kept: int) -> None:
+        """A step: `bit` is what it gives, `kept` are the bits that it does not end."""
         self.places.append(place)
-        self.given.append((self.given[-1] & staying if ends else self.given[-1]) | bit)
-        self.ended.append(ends or self.ended[-1])
+        self.given.append(self.given[-1] & kept | bit)
+        self.kept.append(self.kept[-1] & kept)
 
 
 class NameFlow:
     """Where the bindings of one name reach in its own scope."""
 
-    def __init__(self, ways: Ways, body: Body, bindings: tuple[Binding, ...], unbinding: Iterable[cst.CSTNode]) -> None:
+    def __init__(
+        self, name: str, ways: Ways, body: Body, bindings: tuple[Binding, ...], unbinding: Iterable[cst.CSTNode]
+    ) -> None:
         self._graph, self._dominance = ways.of(body)
         self._bindings = bindings
         self._found: dict[int, tuple[tuple[Binding, ...], bool]] = {}
-        steps: list[tuple[int, int, int, bool]] = []
-        # What other functions bind may be bound again at any time.
-        self._staying = 0
+        steps: list[tuple[int, int, int, int]] = []
+        staying = nothing = 0
+        for number, binding in enumerate(bindings, 1):
+            if binding.from_elsewhere:
+                staying |= 1 << number  # what other functions bind may be bound again at any time
+            if _is_none(binding.node):
+                nothing |= 1 << number
         for number, binding in enumerate(bindings, 1):
             ends = not binding.from_elsewhere and binding.binder is not Binder.ANNOTATION
-            if binding.from_elsewhere:
-                self._staying |= 1 << number
             blocks = self._graph.after(binding.node, binding.effect)
-            steps += [(block, binding.effect, 1 << number, ends) for block in blocks]
+            steps += [(block, binding.effect, 1 << number, staying if ends else _ALL) for block in blocks]
         for node in unbinding:
             place = ways.tree.end(node)
-            steps += [(block, place, _UNBOUND, True) for block in self._graph.after(node, place)]
+            steps += [(block, place, _UNBOUND, staying) for block in self._graph.after(node, place)]
+        # Where the name is known to hold None, nothing that it was bound to otherwise goes on from.
+        self._nones = frozenset(ways.nones(body).get(name, ()))
+        steps += [(block, _BEGINNING, 0, staying | nothing) for block in self._nones]
         self._effects: dict[int, _Effects] = {}
-        for block, place, bit, ends in sorted(steps):
-            effects = self._effects.setdefault(block, _Effects([], [0], [False]))
-            effects.add(place, bit, ends=ends, staying=self._staying)
+        for block, place, bit, kept in sorted(steps):
+            self._effects.setdefault(block, _Effects([], [0], [_ALL])).add(place, bit, kept)
         reached = self._effects.keys() & self._dominance.rank.keys()
         self._meetings = self._dominance.meetings(reached)
         self._landmarks = Landmarks(self._dominance, {ENTRY, *reached, *self._meetings})
@@ -257,7 +284,8 @@ class NameFlow:
         """What the name may hold at a place, in source order, and whether it may hold nothing."""
         bits = 0
         for block in self.blocks(place):
-            bits |= self._after(*self.version(block, place))
+            landmark, count = self.version(block, place)
+            bits |= self._after(landmark, count) or (self._before[landmark] if landmark in self._nones else 0)
         found = self._found.get(bits)
         if found is None:
             found = self._found[bits] = tuple(self._chosen(bits)), bool(bits & _UNBOUND)
@@ -276,14 +304,12 @@ class NameFlow:
             found.append(self._bindings[lowest.bit_length() - 2])
         return found
 
-    def version(self, block: int, place: int | None = None) -> Version:
+    def version(self, block: int, place: int = 0) -> Version:
         """The state of the name at a place in a block, or where the block begins."""
         landmark = self._landmarks.nearest(block)
         assert landmark is not None
         if landmark == block:
-            count = (
-                0 if place is None or block not in self._effects else bisect_left(self._effects[block].places, place)
-            )
+            count = bisect_left(self._effects[block].places, place) if block in self._effects else 0
             if count or block in self._meetings or block == ENTRY:
                 return block, count
             above = self._landmarks.above(block)
@@ -301,7 +327,7 @@ class NameFlow:
             return self._before[block]
         effects = self._effects[block]
         before = self._before[block]
-        return effects.given[count] | (before & self._staying if effects.ended[count] else before)
+        return effects.given[count] | before & effects.kept[count]
 
     def _solve(self, blocks: set[int]) -> None:
         """The bits before each landmark, by a worklist."""
@@ -341,6 +367,17 @@ class Ways:
         self.tree = tree
         self._control = control
         self._known: dict[int, tuple[Graph, Dominance]] = {}
+        self._nones: dict[int, dict[str, list[int]]] = {}
+
+    def nones(self, body: Body) -> dict[str, list[int]]:
+        """For each name the blocks that begin where a test has come out so that it holds None."""
+        found = self._nones.get(id(body))
+        if found is None:
+            found = self._nones[id(body)] = {}
+            for block, condition in self.of(body)[0].conditions.items():
+                for name in _names_of_none(condition):
+                    found.setdefault(name, []).append(block)
+        return found
 
     def of(self, body: Body) -> tuple[Graph, Dominance]:
         """The graph of a body, and its dominator tree."""

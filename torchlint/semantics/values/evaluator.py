@@ -13,6 +13,7 @@ from torchlint.semantics.knowledge import apis
 from torchlint.semantics.knowledge.conventions.convention import remembered
 from torchlint.semantics.knowledge.conventions.values import (
     DEVICE,
+    GRAPH_FIELD,
     LOADER,
     LOSS,
     MODULE,
@@ -345,6 +346,8 @@ class Kinds:
             code = apis.TENSOR_ATTRIBUTES.get(name)
             if code is not None:
                 return self.operands.coded(code, owner, scalar=owner.scalar and name == "data")
+            if not owner.proven and self._is_of_a_graph(name):
+                return tensor(owner.devices, rank=Rank.CALLED)  # what a network is given may be a graph
             return owner if not owner.proven and OUTPUT_FIELD.suggests(name) else UNKNOWN
         if owner.kind is Kind.SEQUENCE and owner.untold and name == "data" and owner.definition is None:
             # A network that gives one tensor here and several there: no list has it.
@@ -363,7 +366,13 @@ class Kinds:
             return sequence_of(NUMBER)
         if name in ("ndim", "dtype"):
             return NUMBER if name == "ndim" else DTYPE.likely()
+        if not owner and self._is_of_a_graph(name):
+            return tensor(rank=Rank.CALLED)
         return _conventional(name)
+
+    def _is_of_a_graph(self, name: str) -> bool:
+        """Whether graphs of PyG, and their stores, hold a tensor by this name."""
+        return GRAPH_FIELD.suggests(name) and "torch_geometric" in self.names.imported
 
     def _self_attribute(self, class_: cst.ClassDef, name: str) -> Value:
         value = self._instance_attribute(class_, name)

@@ -95,13 +95,7 @@ class Libraries:
             if value is not None:
                 return value
         if root in ("numpy", "cupy"):
-            if root == "numpy" and rest in _OF_NUMBERS:
-                of_array = rest != "prod" and self.operands.first(node).kind is Kind.NDARRAY
-                return NDARRAY if of_array else NUMBER
-            if root == "numpy" and rest in _OF_ONE_NUMBER:
-                given = self.operands.first(node)
-                return NUMBER if given.kind is Kind.NUMBER and not given.untold else NDARRAY
-            return NUMBER if root == "numpy" and _is_one_number(node, rest) else NDARRAY
+            return self._numpy(node, rest) if root == "numpy" else NDARRAY
         if qualified in _READERS:
             return sequence(_READERS[qualified], NUMBER)
         if root in ("cv2", "skimage", "sklearn", "scipy"):
@@ -110,6 +104,9 @@ class Libraries:
             return NUMBER
         if root == "random" and rest in ("sample", "choices"):
             return sequence_of(item_of(self.operands.first(node)))
+        if root == "copy":
+            copied = self.operands.first(node)
+            return off_cpu(copied) if copied.kind is Kind.MODULE else copied  # the copy may be moved by itself
         if root in ("json", "pickle", "PIL", "pandas", "os", "pathlib", "argparse", "yaml", "csv", "re", "random"):
             return Value(Kind.OBJECT, Device.CPU)
         if qualified == "functools.partial" and node.args and not node.args[0].star:
@@ -131,6 +128,15 @@ class Libraries:
         ):
             return self.program.built(node, Value(Kind.MODULE))
         return None
+
+    def _numpy(self, node: cst.Call, name: str) -> Value:
+        if name in _OF_NUMBERS:
+            of_array = name != "prod" and self.operands.first(node).kind is Kind.NDARRAY
+            return NDARRAY if of_array else NUMBER
+        if name in _OF_ONE_NUMBER:
+            given = self.operands.first(node)
+            return NUMBER if given.kind is Kind.NUMBER and not given.untold else NDARRAY
+        return NUMBER if _is_one_number(node, name) else NDARRAY
 
     def _loader(self, node: cst.Call, qualified: str) -> Value:
         """A loader; with `collate_fn=list` it gives lists of samples."""

@@ -62,6 +62,13 @@ TENSOR_ATTRIBUTE = Convention(
     names=frozenset("edge_attr edge_index grad".split()),
 )
 
+GRAPH_FIELD = Convention(
+    "graph-field",
+    suggests_that="graphs of PyG, and each of their stores, hold a tensor by this name",
+    why="`torch_geometric.data.Data` and `HeteroData` give them to whatever a network is called with.",
+    names=frozenset("batch edge_attr edge_index edge_weight pos ptr x".split()),
+)
+
 NO_MODEL = Convention(
     "no-model",
     suggests_that="what is called has no parameters: a criterion, a metric or a transform",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator
-from typing import NamedTuple, TypeAlias
+from typing import NamedTuple
 
 import libcst as cst
 
@@ -13,12 +13,11 @@ from torchlint.semantics.flow.origins import Through
 from torchlint.semantics.flow.query import query
 from torchlint.semantics.knowledge import apis
 from torchlint.semantics.knowledge.conventions.functions import CLIPPING_FUNCTION, FREEZING_FUNCTION
-from torchlint.semantics.names.bindings import Binder, last_part
+from torchlint.semantics.names.bindings import last_part
 from torchlint.semantics.values.lattice import Kind
 from torchlint.syntax.tree import descendants, descendants_in_scope
 
-# What an expression names, wherever it is named: the scope or class that owns the name, and the attributes.
-Place: TypeAlias = "tuple[object, ...]"
+from .places import Place, place
 
 # Methods whose result has no graph, and attributes that have none.
 _CUT = frozenset("detach item numpy tolist size data shape device dtype grad no_grad".split())
@@ -41,6 +40,13 @@ class Stray(NamedTuple):
     zeroed: cst.Call
 
 
+class Idle(NamedTuple):
+    """Calls of a network that a backward pass only goes through, and what clears the gradients of its parameters."""
+
+    calls: tuple[cst.Call, ...]
+    zeroed: cst.Call
+
+
 class _Optimizer(NamedTuple):
     place: Place
     models: frozenset[Place]
@@ -49,10 +55,8 @@ class _Optimizer(NamedTuple):
 
 def strays(backward: cst.Call, context: Context) -> Iterator[Stray]:
     """The calls through which a backward pass goes into a network that it does not serve."""
-    home = context.function(backward)
-    behind = [each for each in _steps(context) if context.tree.place(each[0]) > context.tree.place(backward)]
-    near = next((each for each in behind if context.loop(each[0]) is context.loop(backward)), None)
-    if near is None or context.function(near[0]) is not home:
+    near, home = _next_step(backward, context), context.function(backward)
+    if near is None:
         return
     trained = near[1].models
     if all(made.models <= trained for made in _optimizers(context)):
@@ -74,6 +78,48 @@ def strays(backward: cst.Call, context: Context) -> Iterator[Stray]:
                 yield Stray(call, carriers, others[0], zeroed)
 
 
+def idlers(backward: cst.Call, context: Context) -> Iterator[Idle]:
+    """The networks that a backward pass goes through to those that it serves, though their own gradients are cleared.
+
+    They are behind what is trained: a critic that judges what an actor does.
+    """
+    near = _next_step(backward, context)
+    if near is None:
+        return
+    trained = near[1].models
+    home = context.function(backward)
+    body: cst.CSTNode = home.body if home is not None else context.tree.module
+    found: dict[Place, list[cst.Call]] = {}
+    for call in _calls(_starts(backward), context):
+        name = place(call.func, context)
+        if (
+            name is None
+            or not _is_model(call.func, context)
+            or name in trained
+            or context.grad(call) is not GradMode.ON
+        ):
+            continue
+        if any(
+            place(model, context) in trained for given in call.args for model in _models([given.value], context, ())
+        ):
+            found.setdefault(name, []).append(call)
+    for name, calls in found.items():
+        if _is_handled(name, body, context, is_clipped=False):
+            continue
+        if any(_are_joined(name, other, context) for other in trained):
+            continue
+        zero = _zeroed(name, [backward], context, in_all_functions=True)
+        if zero is not None:
+            yield Idle(tuple(sorted(calls, key=context.tree.place)), zero)
+
+
+def _next_step(backward: cst.Call, context: Context) -> tuple[cst.Call, _Optimizer] | None:
+    """The first step behind a backward pass, in the same loop, if that is in its function."""
+    behind = [each for each in _steps(context) if context.tree.place(each[0]) > context.tree.place(backward)]
+    near = next((each for each in behind if context.loop(each[0]) is context.loop(backward)), None)
+    return None if near is None or context.function(near[0]) is not context.function(backward) else near
+
+
 def _waste(
     call: cst.Call, others: list[cst.BaseExpression], trained: frozenset[Place], body: cst.CSTNode, context: Context
 ) -> cst.Call | None:
@@ -91,37 +137,6 @@ def _waste(
             return None
         found = found or zero
     return found
-
-
-@query(bottom=None)
-def place(node: cst.BaseExpression, context: Context) -> Place | None:
-    """What an expression names; through parameters, where all callers pass the same."""
-    match node:
-        case cst.Name():
-            class_ = context.classes.self_class(node)
-            if class_ is not None:
-                return (class_,)
-            scope, bindings = context.names.lookup(node)
-            if scope is None or not bindings:
-                return None
-            [first, *more] = bindings
-            if not more and first.binder is Binder.PARAMETER and isinstance(first.node, cst.Param):
-                passed = _passed(first.node, context)
-                return passed.pop() if len(passed) == 1 else (scope, node.value)
-            return (scope, node.value)
-        case cst.Attribute(value=owner, attr=cst.Name(value=name)):
-            above = place(owner, context)
-            return above if above is None or name == "module" else (*above, name)
-    return None
-
-
-def _passed(parameter: cst.Param, context: Context) -> set[Place]:
-    function = context.tree.function_of_parameter(parameter)
-    if not isinstance(function, cst.FunctionDef):
-        return set()
-    given = [context.calls.argument_for(call, function, parameter) for call in context.calls.callers(function)]
-    found = {place(argument, context) if argument is not None else None for argument in given}
-    return {each for each in found if each is not None} if None not in found else set()
 
 
 def _optimizers(context: Context) -> tuple[_Optimizer, ...]:
@@ -297,8 +312,13 @@ def _joins(call: cst.Call, context: Context) -> bool:
     return context.qualified_name(call.func) in ("torch.cat", "torch.concat", "torch.stack", "torch.nn.functional.pad")
 
 
-def _zeroed(name: Place, passes: list[cst.Call], context: Context) -> cst.Call | None:
-    """What zeroes the gradients of a model before each step on them, behind all of the passes; None if not certain."""
+def _zeroed(
+    name: Place, passes: list[cst.Call], context: Context, *, in_all_functions: bool = False
+) -> cst.Call | None:
+    """What zeroes the gradients of a model before each step on them, behind all of the passes; None if not certain.
+
+    A step in another function than the passes is certain where that function is left alone by what it calls there.
+    """
     home = context.function(passes[0]) if passes else None
     zero: cst.Call | None = None
     for made in _optimizers(context):
@@ -308,10 +328,20 @@ def _zeroed(name: Place, passes: list[cst.Call], context: Context) -> cst.Call |
         if not own or not passes:
             return None
         for step in own:
-            zero = _zero_before(step, {made.place, name}, passes, context) if context.function(step) is home else None
-            if zero is None:
+            is_near = context.function(step) is home
+            found = _zero_before(step, {made.place, name}, passes, context) if is_near or in_all_functions else None
+            if found is None or not (is_near or _runs_without(home, found, step, context)):
                 return None
+            zero = found if is_near or zero is None else zero
     return zero
+
+
+def _runs_without(home: cst.FunctionDef | cst.Lambda | None, zero: cst.Call, step: cst.Call, context: Context) -> bool:
+    """Whether nothing that is called by that name between the two calls of one function may be the function."""
+    at = context.tree.place
+    return isinstance(home, cst.FunctionDef) and not any(
+        at(zero) < at(call) < at(step) and last_part(call.func) == home.name.value for call in context.tree.of(cst.Call)
+    )
 
 
 def _zero_before(step: cst.Call, names: set[Place | None], passes: list[cst.Call], context: Context) -> cst.Call | None:
@@ -368,12 +398,12 @@ def _are_joined(one: Place, other: Place, context: Context) -> bool:
     return one in given[other] or other in given[one] or bool(given[one] & given[other])
 
 
-def _is_handled(name: Place, body: cst.CSTNode, context: Context) -> bool:
-    """Whether the function freezes the model, or looks at its gradients."""
+def _is_handled(name: Place, body: cst.CSTNode, context: Context, *, is_clipped: bool = True) -> bool:
+    """Whether the function freezes the model, or looks at its gradients; to limit them counts where `is_clipped`."""
     for node in descendants_in_scope(body):
         match node:
-            case cst.Call() if FREEZING_FUNCTION.suggests(last_part(node.func)) or CLIPPING_FUNCTION.suggests(
-                last_part(node.func)
+            case cst.Call() if FREEZING_FUNCTION.suggests(last_part(node.func)) or (
+                is_clipped and CLIPPING_FUNCTION.suggests(last_part(node.func))
             ):
                 parts: list[cst.CSTNode] = [node]
             case cst.For(body=block) if any(_is_grad(inner) for inner in descendants(block)):

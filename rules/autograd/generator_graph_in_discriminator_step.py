@@ -11,7 +11,7 @@ from torchlint.semantics.knowledge.conventions.texts import WATCHED_GRAPH
 if TYPE_CHECKING:
     import libcst as cst
 
-    from .adversaries import Stray
+    from ._shared.adversaries import Stray
 
 RULE = Rule(
     name="generator-graph-in-discriminator-step",
@@ -41,7 +41,7 @@ def check(node: cst.Call, context: Context) -> Iterator[Flag]:
     from torchlint.edits.messages import how_often
     from torchlint.finding import Frequency
 
-    from .adversaries import strays
+    from ._shared.adversaries import strays
 
     text = context.program.code
     if "zero_grad" not in text or "step(" not in text:
@@ -70,7 +70,7 @@ def check(node: cst.Call, context: Context) -> Iterator[Flag]:
 
 def _is_unseen(stray: Stray, context: Context) -> bool:
     """Whether nothing can tell that the generator's part of the pass does not run."""
-    from .adversaries import is_unwatched
+    from ._shared.adversaries import is_unwatched
 
     is_quiet = not stray.zeroed.args and not WATCHED_GRAPH.suggests(context.program.code)
     return is_quiet and is_unwatched(stray, context)
