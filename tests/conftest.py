@@ -87,12 +87,13 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def pytest_collection_finish() -> None:
-    """What was collected stays: the collector need not look at it again, each time that it comes.
+    """What was collected stays: the collector need not look at it again, each time that it comes, nor come so often.
 
-    And on tensors as small as those of tests, a thread more spends most of its time waiting, and burns a core.
+    Trees are many objects and no cycles. And on tensors as small as those of tests, a thread more spends most of its time waiting, and burns a core.
     """
     gc.collect()
     gc.freeze()
+    gc.set_threshold(50_000, 20, 50)
     if "torch" in sys.modules:
         sys.modules["torch"].set_num_threads(1)
 
