@@ -1576,7 +1576,6 @@ SILENCING = frozenset(
         "freezing-function",
         "generating-method",
         "gradient-word",
-        "graph-package",
         "image-and-target",
         "inherited-evaluation",
         "layout-settled",

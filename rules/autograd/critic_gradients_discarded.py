@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from torchlint.rule import Context, Doubt, Flag, Message, Method, Rule, Status
+from torchlint.rule import Context, Doubt, Flag, Message, Method, Rule
 
 if TYPE_CHECKING:
     import libcst as cst
@@ -16,8 +16,8 @@ RULE = Rule(
     group="autograd",
     summary="The backward pass of an actor or a generator also computes gradients for its critic, which are discarded.",
     since="0.2.0",
-    status=Status.PREVIEW,
     doubts=(
+        (Doubt.SMALL, ""),
         (Doubt.RATE_UNKNOWN, ""),
         (Doubt.UNCALLED, ""),
         (Doubt.RARE, "A pass that is seldom made is not what anybody waits for."),
@@ -53,6 +53,6 @@ def check(node: cst.Call, context: Context) -> Iterator[Flag]:
                 zeroed=context.shown(idle.zeroed),
                 often=how_often(node, context),
             ),
-            doubts=rate_doubts(node, context),
+            doubts=(Doubt.SMALL, *rate_doubts(node, context)),
             places=idle.calls[1:],
         )

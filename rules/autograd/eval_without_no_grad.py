@@ -114,18 +114,14 @@ def check_mixed(node: cst.For, context: Context) -> Iterator[Flag]:
     from torchlint.semantics.execution.frequency import LoopKind
     from torchlint.semantics.names.bindings import dotted
 
-    from ._shared.mixed import mixed
+    from ._shared.mixed import MixedLoops
 
-    if context.frequencies.loop_kind(node) is not LoopKind.BATCH:
-        return
-    for call, test, holds, doubts in mixed(node, context):
-        said = context.shown(test)
+    found = context[MixedLoops].mixed(node) if context.frequencies.loop_kind(node) is LoopKind.BATCH else None
+    if found is not None:
+        said = context.shown(found.test)
         opposite = said.removeprefix("not ") if said.startswith("not ") else f"not {said}"
-        claim = _MIXED.of(
-            model=dotted(call.func) or "the model",
-            test=said if holds else opposite,
-        )
-        yield Flag(call, claim, doubts=(*doubts, *rate_doubts(call, context)))
+        claim = _MIXED.of(model=dotted(found.call.func) or "the model", test=said if found.holds else opposite)
+        yield Flag(found.call, claim, doubts=(*found.doubts, *rate_doubts(found.call, context)))
 
 
 def _flag(

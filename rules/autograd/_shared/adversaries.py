@@ -87,6 +87,8 @@ def idlers(backward: cst.Call, context: Context) -> Iterator[Idle]:
     if near is None:
         return
     trained = near[1].models
+    if all(made.models <= trained for made in _optimizers(context)):
+        return  # it serves all that there are
     home = context.function(backward)
     body: cst.CSTNode = home.body if home is not None else context.tree.module
     found: dict[Place, list[cst.Call]] = {}

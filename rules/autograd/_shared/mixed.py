@@ -1,8 +1,7 @@
-"""Loops that train and evaluate by turns, as an option says, and record a graph either way."""
+"""Loops that train and evaluate by turns, as an option says, and build an autograd graph either way."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import NamedTuple
 
 import libcst as cst
@@ -18,9 +17,11 @@ from .evaluation import Evaluations
 
 _GRADIENTS = (*apis.BACKWARD_METHODS, "grad", "vjp", "jvp", "requires_grad_", "enable_grad", "set_grad_enabled")
 
+_DECIDED = (Doubt.OPTION_DECIDES,)
+
 
 class Mixed(NamedTuple):
-    """A call of a model that always records a graph, which is gone back through only where `test` comes out `holds`."""
+    """A call of a model that always builds a graph, which is gone back through only where `test` comes out `holds`."""
 
     call: cst.Call
     test: cst.BaseExpression
@@ -28,39 +29,55 @@ class Mixed(NamedTuple):
     doubts: tuple[Doubt, ...]
 
 
-def mixed(loop: cst.For, context: Context) -> Iterator[Mixed]:
-    """The first model that a loop over batches calls, if an option decides whether that loop trains."""
-    evaluations = context[Evaluations]
-    function = context.function(loop)
-    if not isinstance(function, cst.FunctionDef) or evaluations.is_of_a_test_case(function):
-        return
-    gradients = [node for node in descendants(function.body) if _takes_a_gradient(node, context)]
-    if not gradients or any(not context.tree.within(node, loop.body) for node in gradients):
-        return
-    shared = _conditions(gradients[0], loop, context)
-    for node in gradients[1:]:
-        others = _conditions(node, loop, context)
-        shared = {said: test for said, test in shared.items() if said in others}
-    options = {said: test for said, test in shared.items() if _is_settled(test, loop, context)}
-    if not options:
-        return
-    first = min(map(context.tree.place, gradients))
-    for call in descendants_in_scope(loop.body):
-        if (
-            isinstance(call, cst.Call)
-            and context.tree.place(call) < first
-            and context.grad(call) is GradMode.ON
-            and evaluations.is_model_call(call)
-        ):
-            own = _conditions(call, loop, context)
-            found = [
-                Mixed(call, test, holds, () if _goes_both_ways(test, function, context) else (Doubt.OPTION_DECIDES,))
-                for (said, holds), test in options.items()
-                if (said, holds) not in own and (said, not holds) not in own
+class MixedLoops:
+    """Which loops of a file train or evaluate, as an option says."""
+
+    def __init__(self, context: Context) -> None:
+        self.context = context
+        self._gradients: dict[cst.FunctionDef, list[cst.CSTNode]] = {}
+
+    def mixed(self, loop: cst.For) -> Mixed | None:
+        """The first model that a loop over batches calls, if an option decides whether that loop trains."""
+        context = self.context
+        function = context.function(loop)
+        if not isinstance(function, cst.FunctionDef):
+            return None
+        gradients = self._taken_in(function)
+        if not gradients or any(not context.tree.within(node, loop.body) for node in gradients):
+            return None
+        shared = _conditions(gradients[0], loop, context)
+        for node in gradients[1:]:
+            others = _conditions(node, loop, context)
+            shared = {said: test for said, test in shared.items() if said in others}
+        options = {said: test for said, test in shared.items() if _is_settled(test, loop, context)}
+        if not options or context[Evaluations].is_of_a_test_case(function):
+            return None
+        first = min(map(context.tree.place, gradients))
+        for call in descendants_in_scope(loop.body):
+            if (
+                isinstance(call, cst.Call)
+                and context.tree.place(call) < first
+                and context.grad(call) is GradMode.ON
+                and context[Evaluations].is_model_call(call)
+            ):
+                own = _conditions(call, loop, context)
+                found = [
+                    Mixed(call, test, holds, () if _goes_both_ways(test, function, context) else _DECIDED)
+                    for (said, holds), test in options.items()
+                    if (said, holds) not in own and (said, not holds) not in own
+                ]
+                if found:
+                    return min(found, key=lambda each: len(each.doubts))
+        return None
+
+    def _taken_in(self, function: cst.FunctionDef) -> list[cst.CSTNode]:
+        """What goes back through a graph in a function."""
+        found = self._gradients.get(function)
+        if found is None:
+            found = self._gradients[function] = [
+                node for node in descendants(function.body) if _takes_a_gradient(node, self.context)
             ]
-            if found:
-                yield min(found, key=lambda each: len(each.doubts))
-                return
+        return found
 
 
 def _takes_a_gradient(node: cst.CSTNode, context: Context) -> bool:

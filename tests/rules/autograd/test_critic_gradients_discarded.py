@@ -10,7 +10,7 @@ from laws import active, check_snippet, lint, unmarked
 from torch import nn
 
 RULE = "critic-gradients-discarded"
-HERE = f"  # <- {RULE}"
+HERE = f"  # <- {RULE}?"
 HEAD = """\
 import torch
 from torch import nn, optim
