@@ -115,8 +115,8 @@ def packed(folder: Path, pattern: str) -> bytes:
     return bz2.compress(json.dumps([[*texts], *zip(*parts, strict=True)], ensure_ascii=False).encode())
 
 
-# Packages of which `explain` shows nothing: it gives the docstrings of what rules ask as reasons.
-_UNTOLD = [(name,) for name in ("corpus", "lsp", "notebook", "report", "traces", "verify")]
+# Packages of which `explain` shows nothing, and the modules beside them: it gives the docstrings of what rules ask.
+_UNTOLD = [(), *((name,) for name in ("corpus", "lsp", "notebook", "report", "traces", "verify"))]
 
 
 def undocumented(code: str) -> str:
