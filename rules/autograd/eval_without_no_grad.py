@@ -93,7 +93,7 @@ def check_followers(node: cst.Module, context: Context) -> Iterator[Flag]:
     from torchlint.analyses.execution.hot import rate_doubts
     from torchlint.semantics.names.bindings import dotted
 
-    from ._shared.followers import Followers
+    from ._shared.training_graphs import Followers
 
     firsts: dict[object, Flag] = {}
     for call, is_fed in context[Followers].calls():
@@ -114,7 +114,7 @@ def check_mixed(node: cst.For, context: Context) -> Iterator[Flag]:
     from torchlint.semantics.execution.frequency import LoopKind
     from torchlint.semantics.names.bindings import dotted
 
-    from ._shared.mixed import MixedLoops
+    from ._shared.training_graphs import MixedLoops
 
     found = context[MixedLoops].mixed(node) if context.frequencies.loop_kind(node) is LoopKind.BATCH else None
     if found is not None:

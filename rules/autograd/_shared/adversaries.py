@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 import libcst as cst
 
@@ -13,11 +13,12 @@ from torchlint.semantics.flow.origins import Through
 from torchlint.semantics.flow.query import query
 from torchlint.semantics.knowledge import apis
 from torchlint.semantics.knowledge.conventions.functions import CLIPPING_FUNCTION, FREEZING_FUNCTION
-from torchlint.semantics.names.bindings import last_part
+from torchlint.semantics.names.bindings import Binder, last_part
 from torchlint.semantics.values.lattice import Kind
 from torchlint.syntax.tree import descendants, descendants_in_scope
 
-from .places import Place, place
+# What an expression names, wherever it is named: the scope or class that owns the name, and the attributes.
+Place: TypeAlias = "tuple[object, ...]"
 
 # Methods whose result has no graph, and attributes that have none.
 _CUT = frozenset("detach item numpy tolist size data shape device dtype grad no_grad".split())
@@ -139,6 +140,37 @@ def _waste(
             return None
         found = found or zero
     return found
+
+
+@query(bottom=None)
+def place(node: cst.BaseExpression, context: Context) -> Place | None:
+    """What an expression names; through parameters, where all callers pass the same."""
+    match node:
+        case cst.Name():
+            class_ = context.classes.self_class(node)
+            if class_ is not None:
+                return (class_,)
+            scope, bindings = context.names.lookup(node)
+            if scope is None or not bindings:
+                return None
+            [first, *more] = bindings
+            if not more and first.binder is Binder.PARAMETER and isinstance(first.node, cst.Param):
+                passed = _passed(first.node, context)
+                return passed.pop() if len(passed) == 1 else (scope, node.value)
+            return (scope, node.value)
+        case cst.Attribute(value=owner, attr=cst.Name(value=name)):
+            above = place(owner, context)
+            return above if above is None or name == "module" else (*above, name)
+    return None
+
+
+def _passed(parameter: cst.Param, context: Context) -> set[Place]:
+    function = context.tree.function_of_parameter(parameter)
+    if not isinstance(function, cst.FunctionDef):
+        return set()
+    given = [context.calls.argument_for(call, function, parameter) for call in context.calls.callers(function)]
+    found = {place(argument, context) if argument is not None else None for argument in given}
+    return {each for each in found if each is not None} if None not in found else set()
 
 
 def _optimizers(context: Context) -> tuple[_Optimizer, ...]:

@@ -9,6 +9,7 @@ import libcst as cst
 
 from torchlint.analyses.data.loaders import made, option
 from torchlint.analyses.data.passes import Passes
+from torchlint.analyses.execution.occasions import is_guarded
 from torchlint.analyses.provenance.constants import constant, parsed_default
 from torchlint.finding import Frequency
 from torchlint.semantics.context import Context
@@ -270,3 +271,18 @@ def _is_later(node: cst.CSTNode, loader: cst.Call, context: Context) -> bool:
     if not isinstance(function, cst.FunctionDef) or function is context.function(loader):
         return False
     return context.frequency(node) is not Frequency.ONCE
+
+
+@query(bottom=False)
+def runs_on_import(node: cst.CSTNode, context: Context) -> bool:
+    """Whether importing the module runs the node, unless a branch or a loop around it does not: no guard keeps it."""
+    if is_guarded(node, context):
+        return False
+    function = context.enclosing(node, cst.FunctionDef, cst.Lambda)
+    if function is None:
+        return True
+    if not isinstance(function, cst.FunctionDef):
+        return False
+    if function.decorators:
+        return False  # `@click.command()` and the like: whatever they make of it
+    return any(runs_on_import(call, context) for call in context.calls.callers(function))

@@ -37,8 +37,8 @@ def check(node: cst.Call, context: Context) -> Iterator[Flag]:
     """Flag a loader with workers that is made and read while the module is imported, outside of any main guard."""
     from torchlint.analyses.data.datasets import Reader, reader
 
-    from .._shared.worker_processes import is_forked, number_of_workers
-    from .import_time import runs_on_import
+    from ._shared.worker_processes import is_forked, number_of_workers
+    from ._shared.workers import runs_on_import
 
     count = number_of_workers(node, context)
     if count is None or not runs_on_import(node, context) or _is_of_cells(context):
@@ -60,7 +60,7 @@ def _is_read_on_import(context: Context) -> bool:
     """Whether a loop over batches runs while the module is imported, or something is fitted."""
     from torchlint.semantics.names.bindings import last_part
 
-    from .import_time import runs_on_import
+    from ._shared.workers import runs_on_import
 
     loops = (loop for loop in context.tree.of(cst.For) if context.kinds.is_loader_like(loop.iter))
     fits = (call for call in context.tree.of(cst.Call) if FITTING_METHOD.suggests(last_part(call.func)))
