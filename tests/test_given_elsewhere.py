@@ -560,3 +560,61 @@ def test_a_method_of_a_name_of_its_own_is_called_by_that(
     seen = found(capsys, "--select", "TL201", ".")
     where = ("selectors.py", "TL201", "per batch", "losses.py:10")
     assert (where in seen) is is_known
+
+
+ENCODER = """\
+import torch
+from torch import nn
+
+
+class Coder(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.encoder, self.decoder = nn.Linear(8, 4), nn.Linear(4, 8)
+
+    def forward(self, x):
+        return self.decoder(self.encoder(x))
+
+    {decorator}
+    def encode(self, x):
+        {body}
+"""
+EXTRACTING = """\
+import torch
+from coder import Coder
+
+
+def extract(model, loader):
+    codes = []
+    for x in loader:
+        codes.append(model.{method}(x.cuda()).detach().cpu())
+    return torch.cat(codes)
+
+
+def main(loader):
+    extract(Coder().cuda(), loader)
+"""
+
+
+@pytest.mark.parametrize(
+    ("decorator", "body", "method", "count"),
+    [
+        ("", "return self.encoder(x)", "encode", 1),
+        ("", "h = self.encoder(x)\n        return h.relu()", "encode", 1),
+        ("@torch.no_grad()", "return self.encoder(x)", "encode", 0),
+        ("", "with torch.no_grad():\n            return self.encoder(x)", "encode", 0),
+        ("", "return x.mean(1)", "encode", 0),
+        ("", "return self.encoder(x)", "decode", 0),
+    ],
+)
+def test_a_method_of_a_network_of_another_file_records(
+    folder: Path,  # noqa: F811
+    capsys: Capture,
+    decorator: str,
+    body: str,
+    method: str,
+    count: int,
+) -> None:
+    coder = ENCODER.format(decorator=decorator, body=body)
+    write(folder, coder=coder, extract=EXTRACTING.format(method=method))
+    assert len(found(capsys, "--select", "TL401", ".")) == count

@@ -107,7 +107,7 @@ class Returned(NamedTuple):
 
     `kind` is the name of its `Kind`; `devices`, `rank` and `also` are the numbers of its flags. `qualified` names what
     a library defines: a name of that file's own would say nothing elsewhere. `methods` are what those of an instance
-    give, as far as that is known.
+    give, as far as that is known; of one of a module, `records` says that it calls a part of it with autograd on.
     """
 
     kind: str
@@ -120,6 +120,7 @@ class Returned(NamedTuple):
     item: Returned | None = None
     items: tuple[Returned, ...] = ()
     methods: tuple[tuple[str, Returned], ...] = ()
+    records: bool = False
 
 
 class Facts(NamedTuple):

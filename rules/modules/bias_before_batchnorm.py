@@ -78,11 +78,11 @@ def check(_: cst.Module, context: Context) -> Iterator[Flag]:
 
 
 def _optional(call: cst.Call, made: Wrapper, context: Context) -> Iterator[Flag]:
-    """Flag the layer of a list to which a norm is appended next, if an option says so."""
-    from torchlint.analyses.layers.norms import appended_norm, is_over_features
+    """Flag the layer of a list to which a norm is appended next, or which one follows, if an option says so."""
+    from torchlint.analyses.layers.norms import appended_norm, chosen_norm, is_over_features
     from torchlint.analyses.layers.wrappers import given, width
 
-    found = appended_norm(call, context)
+    found = appended_norm(call, context) or chosen_norm(call, context)
     if found is None or given(made, call, context) is not None or context.has_unpacking(call):
         return
     norm, test = found
@@ -90,6 +90,7 @@ def _optional(call: cst.Call, made: Wrapper, context: Context) -> Iterator[Flag]
         return
     if _is_only_served(call, context) or _reason_to_keep(call, made, context):
         return
+    opposite = context.shown(test.expression) if isinstance(test, cst.UnaryOperation) else f"not {context.shown(test)}"
     yield Flag(
         call,
         _OPTIONAL.of(
@@ -97,7 +98,7 @@ def _optional(call: cst.Call, made: Wrapper, context: Context) -> Iterator[Flag]
             test=context.shown(test),
             layer=_named(call, context),
             parameter=made.parameter,
-            bias=f"not {context.shown(test)}",
+            bias=opposite,
         ),
         within=context.tree.enclosing_class(call),
         doubts=(Doubt.OPTION_DECIDES, *_doubts(made, context)),

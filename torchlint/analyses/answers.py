@@ -17,11 +17,13 @@ from torchlint.analyses.layers.wrappers import wrapper
 from torchlint.facts import ANY, PLACED, Answers, Asked, Called, Described, Passed, Purpose, Returned
 from torchlint.finding import Frequency
 from torchlint.semantics.context import Context
+from torchlint.semantics.execution.grad_mode import GradMode
 from torchlint.semantics.flow.origins import Through
 from torchlint.semantics.names.bindings import last_part
 from torchlint.semantics.values.lattice import Kind, Value, item_of
-from torchlint.semantics.values.other_files import told
+from torchlint.semantics.values.other_files import recording, told
 from torchlint.semantics.values.parameters import is_class_name, is_main_guard
+from torchlint.syntax.tree import descendants_in_scope
 
 
 def answers(context: Context, asked: Asked) -> Answers:
@@ -92,8 +94,24 @@ def _given_by_methods(instance: Value, context: Context) -> Iterator[tuple[str, 
     if isinstance(instance.definition, cst.ClassDef):
         for name, method in sorted(context.classes.methods(instance.definition).items()):
             given = told(context.kinds.returns(method))
+            if instance.kind is Kind.MODULE and _records(method, context):
+                given = recording(given)
             if given is not None:
                 yield name, given
+
+
+def _records(method: cst.FunctionDef, context: Context) -> bool:
+    """Whether a method of a module, other than its `forward`, gives something and calls a module with autograd on."""
+    if method.name.value == "forward" or method.name.value.startswith("__"):
+        return False
+    inside = list(descendants_in_scope(method.body))
+    return any(isinstance(node, cst.Return) and node.value is not None for node in inside) and any(
+        isinstance(node, cst.Call)
+        and isinstance(node.func, (cst.Name, cst.Attribute))
+        and context.kind(node.func) is Kind.MODULE
+        and context.grad(node) is GradMode.ON
+        for node in inside
+    )
 
 
 def _is_at_the_top(definition: cst.ClassDef | cst.FunctionDef, context: Context) -> bool:

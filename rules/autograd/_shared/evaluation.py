@@ -349,7 +349,7 @@ class Evaluations:
     def is_model_call(self, call: cst.Call) -> bool:
         """Whether the call runs a model with parameters: no criterion, no activation, none that is frozen."""
         func = call.func
-        if isinstance(func, cst.Attribute) and func.attr.value == "forward":
+        if isinstance(func, cst.Attribute) and (func.attr.value == "forward" or self.is_recording_method(func)):
             func = func.value
         name = (dotted(func) or "").rpartition(".")[2]
         if not call.args or NO_MODEL.suggests(name) or isinstance(func, cst.Call) or name in self._frozen:
@@ -362,6 +362,13 @@ class Evaluations:
         if value.kind not in (Kind.MODULE, Kind.UNKNOWN) or is_bare(func, self.context):
             return False  # also asked where nothing is known yet, since it is another file that knows
         return value.kind is Kind.MODULE and not _NO_PARAMETERS.search(value.qualified) and not self._is_foreign(func)
+
+    def is_recording_method(self, method: cst.BaseExpression) -> bool:
+        """Whether this is a method of a module of another file that calls a part of it with autograd on."""
+        if not isinstance(method, cst.Attribute):
+            return False
+        owner = self.context.value(method.value)
+        return owner.kind is Kind.MODULE and self.context.elsewhere.records(owner, method.attr.value)
 
     def is_loaded(self, func: cst.BaseExpression) -> bool:
         """Whether it is what a file holds, and is called: a model that was saved whole, `torch.load("model.pt")`.

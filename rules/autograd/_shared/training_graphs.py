@@ -116,7 +116,7 @@ class Followers:
         return any(self._hands_out_parameters(node) for node in self._mentions.get(leader, ()))
 
     def _hands_out_parameters(self, node: cst.BaseExpression) -> bool:
-        """Whether this asks for the parameters, other than to go through them."""
+        """Whether this asks for the parameters, other than to go through them and not look at their gradients."""
         call = _called_of(node, self.context)
         if call is None or final_part(call.func) not in _OF_PARAMETERS:
             return False
@@ -126,7 +126,12 @@ class Followers:
             if not isinstance(taker, cst.Call) or final_part(taker.func) not in ("zip", "list", "tuple", "enumerate"):
                 return True
             above = self.context.parent(taker)
-        return not isinstance(above, (*Loop, cst.CompFor))
+        if not isinstance(above, (*Loop, cst.CompFor)):
+            return True
+        around = self.context.parent(above) if isinstance(above, cst.CompFor) else above
+        return around is None or any(
+            isinstance(inner, cst.Attribute) and inner.attr.value == "grad" for inner in descendants(around)
+        )  # who steps by hand trains it
 
     def _only_follows(self, follower: Place) -> bool:
         """Whether the file only calls it, moves it, and sets it to what others have learned."""

@@ -89,7 +89,9 @@ def _is_frozen(node: cst.BaseExpression, context: Context) -> bool:
 
 def _is_surely_a_model(call: cst.Call, context: Context) -> bool:
     """Whether more than a name says that it is a model: what is called one and nothing more may be anything."""
-    return context.value(call.func).proven or context[Evaluations].is_loaded(call.func)
+    evaluations = context[Evaluations]
+    is_known = context.value(call.func).proven or evaluations.is_recording_method(call.func)
+    return is_known or evaluations.is_loaded(call.func)
 
 
 @query(bottom=False)

@@ -51,8 +51,8 @@ def check_reduction(node: cst.Call, context: Context) -> Iterator[Flag]:
     tensor = context.argument(node, "tensor", 0)
     if not isinstance(tensor, cst.Name) or _is_told_where_it_is_called(node, context):
         return
-    if not isinstance(context.parent(node), (cst.Expr, cst.Element)):
-        return  # a handle, to wait for later
+    if not isinstance(context.parent(node), (cst.Expr, cst.Element)) or _is_of_a_network(node, context):
+        return  # a handle, to wait for later; or what a network computes with
     uses = list(uses_behind(node, tensor, context))
     told = [use for use in uses if not _is_reduced(use, context)]
     if told and all(is_only_told(use, context) for use in told):
@@ -61,6 +61,13 @@ def check_reduction(node: cst.Call, context: Context) -> Iterator[Flag]:
             _REDUCED.of(tensor=tensor.value, often=how_often(node, context)),
             doubts=rate_doubts(node, context),
         )
+
+
+def _is_of_a_network(node: cst.Call, context: Context) -> bool:
+    """Whether a network, or a function of autograd, computes with it: statistics over all processes, no log."""
+    function = context.function(node)
+    is_pass = isinstance(function, cst.FunctionDef) and function.name.value in ("forward", "backward")
+    return is_pass and context.tree.enclosing_class(node) is not None
 
 
 @RULE.on(Node("Call", (b"reduce", b"_mean")))

@@ -38,6 +38,11 @@ _WRITTEN = Message(
     "assigning to `{selection}` synchronizes with the GPU{often}: the mask becomes indices",
     help="keep the shape: `{instead}`",
 )
+_SCATTERED = Message(
+    "scattered",
+    "assigning to `{selection}` synchronizes with the GPU{often}: the mask becomes indices",
+    help="keep the shape: `{instead}`, with a mask of as many dimensions",
+)
 _UPDATED = Message(
     "updated",
     "`{selection}` is read and written, and each synchronizes with the GPU{often}",
@@ -120,7 +125,7 @@ def _written(node: cst.Subscript, mask: cst.BaseExpression, context: Context) ->
         return
     known = (Doubt.WAITS_ANYWAY,) if is_known_already(node, mask, context) else ()
     unknown = () if write.keeps_the_shape else (Doubt.DATA_UNKNOWN,)
-    message = _UPDATED if write.reads_itself else _WRITTEN
+    message = _UPDATED if write.reads_itself else _WRITTEN if write.keeps_the_shape else _SCATTERED
     yield Flag(
         node,
         message.of(selection=context.shown(node), often=how_often(node, context), instead=write.instead),

@@ -1166,6 +1166,12 @@ def test_the_calls_of_one_function_are_one_finding() -> None:
         (f"{COPIED}; self.all = [self.net, self.target]", "values = self.target(state)", UPDATED),
         (f"{COPIED}; other.train_on(self.target)", "values = self.target(state)", UPDATED),
         ("self.target = other", "values = self.target(state)", "pass"),
+        (
+            f"{COPIED}\n        self.rate = [p.sub_(0.1 * p.grad) for p in self.target.parameters()]",
+            "values = self.target(state)",
+            UPDATED,
+        ),
+        (COPIED, "values = self.target(state)", "for p in self.target.parameters(): p.data -= 0.1 * p.grad"),
         # It records nothing.
         (f"{COPIED}.requires_grad_(False)", "values = self.target(state)", UPDATED),
         (

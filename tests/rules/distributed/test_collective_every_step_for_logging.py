@@ -248,3 +248,18 @@ def test_what_a_network_sums_over_the_processes_is_no_metric() -> None:
     """
     check_snippet(code.format("forward", "", ""), RULE)
     check_snippet(code.format("told", ".told", f"  # <- {RULE}"), RULE)
+
+
+@pytest.mark.parametrize(("method", "mark"), [("forward", ""), ("backward", ""), ("report", f"  # <- {RULE}?")])
+def test_statistics_that_a_function_of_autograd_computes_with(method: str, mark: str) -> None:
+    code = f"""
+        import torch
+        import torch.distributed as dist
+        class SyncNorm(torch.autograd.Function):
+            @staticmethod
+            def {method}(self, x):
+                var = x.var(0)
+                dist.all_reduce(var){mark}
+                self.log(var.item())
+        """
+    check_snippet(code, RULE)

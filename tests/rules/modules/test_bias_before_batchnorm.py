@@ -996,3 +996,50 @@ def test_a_network_that_is_made_to_be_exported_keeps_its_weights() -> None:
     source = SourceFile("net.py", IMPORTS + "net = nn.Sequential(nn.Conv2d(3, 8, 3), nn.BatchNorm2d(8))\n")
     assert linter.lint(source, active(RULE)).findings
     assert not linter.lint(source, active(RULE, role=Role.EXPORTING)).findings
+
+
+CHOSEN = """
+class Net(nn.Module):
+    def __init__(self, n, off=False, on=True):
+        super().__init__()
+        self.body = nn.Sequential({layers}, nn.ReLU())
+    def forward(self, x):
+        return self.body(x)
+"""
+
+
+@pytest.mark.parametrize(
+    ("choice", "said"),
+    [
+        ("nn.BatchNorm2d(n) if on else nn.Identity()", ("on", "not on")),
+        ("nn.BatchNorm2d(n) if not off else nn.Identity()", ("not off", "off")),
+        ("nn.Identity() if off else nn.BatchNorm2d(n)", ("not off", "off")),
+        ("nn.Identity() if not on else nn.BatchNorm2d(n)", ("on", "not on")),
+    ],
+)
+def test_a_norm_that_an_option_chooses_is_a_note(choice: str, said: tuple[str, str]) -> None:
+    layers = f"\n            nn.Conv2d(n, n, 3),  # <- {RULE}?\n            {choice}"
+    check(CHOSEN.format(layers=layers))
+    [finding] = lint(IMPORTS + CHOSEN.format(layers=layers), active(RULE)).findings
+    assert (
+        finding.message == f"the `BatchNorm2d` that follows where `{said[0]}` holds cancels the bias of this `Conv2d`"
+    )
+    assert finding.help == f"set `bias` by it, too: `bias={said[1]}`"
+
+
+@pytest.mark.parametrize(
+    "layers",
+    [
+        # Off by default, no option of the network's, something else instead, another norm, no bias, too late.
+        "nn.Conv2d(n, n, 3), nn.BatchNorm2d(n) if off else nn.Identity()",
+        "nn.Conv2d(n, n, 3), nn.Identity() if on else nn.BatchNorm2d(n)",
+        "nn.Conv2d(n, n, 3), nn.BatchNorm2d(n) if n > 3 else nn.Identity()",
+        "nn.Conv2d(n, n, 3), nn.BatchNorm2d(n) if on else nn.ReLU()",
+        "nn.Conv2d(n, n, 3), nn.LayerNorm(n) if on else nn.Identity()",
+        "nn.Conv2d(n, n, 3, bias=not on), nn.BatchNorm2d(n) if on else nn.Identity()",
+        "nn.Conv2d(n, n, 3), nn.ReLU(), nn.BatchNorm2d(n) if on else nn.Identity()",
+        "nn.BatchNorm2d(n) if on else nn.Identity(), nn.Conv2d(n, n, 3)",
+    ],
+)
+def test_what_is_chosen_otherwise_is_not_said(layers: str) -> None:
+    check(CHOSEN.format(layers=layers))

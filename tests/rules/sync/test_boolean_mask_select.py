@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import textwrap
+
 import pytest
 from laws import active, check_snippet, lint
 from looking import look
@@ -108,6 +110,25 @@ def test_where_the_data_decides() -> None:
 def test_the_message_speaks_of_the_branch_around(lines: tuple[str, ...], advice: str) -> None:
     result = check_snippet(module(*lines), RULE)
     assert result.findings[0].help.endswith(advice)
+
+
+@pytest.mark.parametrize(
+    ("line", "advice"),
+    [
+        ("x[m] = z", "keep the shape: `x.masked_scatter_(m, …)`, with a mask of as many dimensions"),
+        ("x[m] = y[m]", "keep the shape: `torch.where(m, y, x)`"),
+    ],
+)
+def test_what_is_advised_for_an_assignment(line: str, advice: str) -> None:
+    code = f"""
+        import torch
+        def f(x: torch.Tensor, y: torch.Tensor, z: torch.Tensor, loader):
+            for batch in loader:
+                x, y, z = x.cuda(), y.cuda(), z.cuda()
+                m = x > 0
+                {line}
+        """
+    assert advice in [finding.help for finding in lint(textwrap.dedent(code), active(RULE)).findings]
 
 
 def test_all_that_one_mask_selects_is_one_finding() -> None:

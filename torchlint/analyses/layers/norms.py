@@ -35,7 +35,7 @@ def norms_behind(layer: cst.Call, context: Context) -> tuple[cst.Call, ...]:
     return tuple(norms)
 
 
-def appended_norm(layer: cst.Call, context: Context) -> tuple[cst.Call, cst.Name] | None:
+def appended_norm(layer: cst.Call, context: Context) -> tuple[cst.Call, cst.BaseExpression] | None:
     """The norm that takes the output of a layer where an option says so, and the option.
 
     `layers = [layer]` and `if normalize: layers.append(norm)` stand one behind the other, in a function that some call
@@ -75,6 +75,40 @@ def appended_norm(layer: cst.Call, context: Context) -> tuple[cst.Call, cst.Name
             is_one = _cancels(norm, context) and _is_switched_on(test, context)
             return (norm, test) if is_one else None
     return None
+
+
+def chosen_norm(layer: cst.Call, context: Context) -> tuple[cst.Call, cst.BaseExpression] | None:
+    """The norm behind a layer in an `nn.Sequential` where an option says so by default, and the condition for it.
+
+    `norm if flag else nn.Identity()`, `nn.Identity() if flag else norm`.
+    """
+    argument = context.parent(layer)
+    made = context.parent(argument) if isinstance(argument, cst.Arg) else None
+    if not isinstance(made, cst.Call) or context.qualified_name(made.func) != "torch.nn.Sequential":
+        return None
+    following = list(made.args)[[each.value for each in made.args].index(layer) + 1 :]
+    match following[0].value if following else None:
+        case cst.IfExp(test=cst.Name() as flag, body=cst.Call() as first, orelse=cst.Call() as second):
+            is_plain = True
+        case cst.IfExp(
+            test=cst.UnaryOperation(operator=cst.Not(), expression=cst.Name() as flag),
+            body=cst.Call() as first,
+            orelse=cst.Call() as second,
+        ):
+            is_plain = False
+        case _:
+            return None
+    is_first = context.qualified_name(second.func) == "torch.nn.Identity"
+    norm, other = (first, second) if is_first else (second, first)
+    if context.qualified_name(other.func) != "torch.nn.Identity" or not _cancels(norm, context):
+        return None
+    parameter = context.parameter(flag)
+    default = parameter.default if parameter is not None else None
+    wanted = "True" if is_plain is is_first else "False"
+    if not isinstance(default, cst.Name) or default.value != wanted:
+        return None
+    negated = cst.UnaryOperation(cst.Not(), flag)
+    return norm, flag if wanted == "True" else negated
 
 
 def _is_switched_on(test: cst.Name, context: Context) -> bool:

@@ -95,9 +95,17 @@ class Elsewhere:
 
     def returned_by(self, instance: Value, method: str) -> Value:
         """What a method gives of an instance that `returned` gave."""
-        found = self.facts.returned(instance.qualified) if instance.qualified else None
-        given = next((given for name, given in found.methods if name == method), None) if found is not None else None
+        given = self._given_by(instance, method)
         return UNKNOWN if given is None else heard(given)
+
+    def records(self, instance: Value, method: str) -> bool:
+        """Whether a method of a module that `returned` gave calls a part of it with autograd on."""
+        given = self._given_by(instance, method)
+        return given is not None and given.records
+
+    def _given_by(self, instance: Value, method: str) -> Returned | None:
+        found = self.facts.returned(instance.qualified) if instance.qualified else None
+        return next((given for name, given in found.methods if name == method), None) if found is not None else None
 
     def callers(self, function: cst.FunctionDef) -> tuple[Called, ...]:
         """The calls of a function from other files, as far as they are known; that they matter is noted."""
@@ -210,6 +218,11 @@ class Elsewhere:
 def told(value: Value, methods: tuple[tuple[str, Returned], ...] = ()) -> Returned | None:
     """A value as another file hears of it; None where that would tell nothing of tensors, or of what gives them."""
     return _told(value)._replace(methods=methods) if methods or _speaks_of_tensors(value) else None
+
+
+def recording(given: Returned | None) -> Returned:
+    """The same of a method that calls a part of its module with autograd on."""
+    return (given or _NOTHING_TOLD)._replace(records=True)
 
 
 def _speaks_of_tensors(value: Value) -> bool:
