@@ -111,12 +111,11 @@ def check_followers(node: cst.Module, context: Context) -> Iterator[Flag]:
 def check_mixed(node: cst.For, context: Context) -> Iterator[Flag]:
     """Flag the first model that a loop calls which trains or evaluates, as an option says, with autograd on."""
     from torchlint.analyses.execution.hot import rate_doubts
-    from torchlint.semantics.execution.frequency import LoopKind
     from torchlint.semantics.names.bindings import dotted
 
     from ._shared.training_graphs import MixedLoops
 
-    found = context[MixedLoops].mixed(node) if context.frequencies.loop_kind(node) is LoopKind.BATCH else None
+    found = context[MixedLoops].mixed(node)
     if found is not None:
         said = context.shown(found.test)
         opposite = said.removeprefix("not ") if said.startswith("not ") else f"not {said}"

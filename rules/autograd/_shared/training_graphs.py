@@ -14,6 +14,7 @@ import libcst as cst
 
 from torchlint.finding import Doubt
 from torchlint.semantics.context import Context
+from torchlint.semantics.execution.frequency import LoopKind
 from torchlint.semantics.execution.grad_mode import GradMode
 from torchlint.semantics.knowledge import apis
 from torchlint.semantics.names.bindings import final_part
@@ -43,10 +44,8 @@ class Followers:
     def calls(self) -> Iterator[tuple[cst.Call, bool]]:
         """Each call that builds a graph of a network that only follows; whether what it is given may want one."""
         context = self.context
-        if not any(context.kind(call) is Kind.OPTIMIZER for call in context.tree.of(cst.Call)):
-            return
         places = {follower for follower, _ in self._pairs if self._only_follows(follower)}
-        if not places:
+        if not places or not any(context.kind(call) is Kind.OPTIMIZER for call in context.tree.of(cst.Call)):
             return
         for call in context.tree.of(cst.Call):
             func = _network(call)
@@ -58,8 +57,11 @@ class Followers:
     @cached_property
     def _pairs(self) -> set[tuple[Place, Place]]:
         """What is a copy of what, or is set to what that has learned; the second is trained here."""
-        found = {*self._copied(), *self._loaded(), *self._averaged()}
-        return {(one, other) for one, other in found if one != other and self._is_trained(other)}
+        return {(one, other) for one, other in self._named if one != other and self._is_trained(other)}
+
+    @cached_property
+    def _named(self) -> set[tuple[Place, Place]]:
+        return {*self._copied(), *self._loaded(), *self._averaged()}
 
     def _copied(self) -> Iterator[tuple[Place, Place]]:
         """`self.target = copy.deepcopy(self.critic).eval()`."""
@@ -103,9 +105,12 @@ class Followers:
 
     @cached_property
     def _mentions(self) -> dict[Place, list[cst.BaseExpression]]:
+        """Where the file names what follows and what is followed, by parameters too."""
         found: dict[Place, list[cst.BaseExpression]] = {}
+        wanted = {name[-1] for pair in self._named for name in pair}
+        wanted |= {parameter.name.value for parameter in self.context.tree.of(cst.Param)}
         for node in (*self.context.tree.of(cst.Name), *self.context.tree.of(cst.Attribute)):
-            if not isinstance(self.context.parent(node), cst.Param):
+            if final_part(node) in wanted and not isinstance(self.context.parent(node), cst.Param):
                 name = place(node, self.context)
                 if name is not None:
                     found.setdefault(name, []).append(node)
@@ -257,6 +262,8 @@ class MixedLoops:
         function = context.function(loop)
         if not isinstance(function, cst.FunctionDef):
             return None
+        if not any(self.context.tree.within(call, loop.body) for call in self._backward.get(function, ())):
+            return None  # what a step of its own does is its business
         gradients = self._taken_in(function)
         if not gradients or any(not context.tree.within(node, loop.body) for node in gradients):
             return None
@@ -265,7 +272,9 @@ class MixedLoops:
             others = _conditions(node, loop, context)
             shared = {said: test for said, test in shared.items() if said in others}
         options = {said: test for said, test in shared.items() if _is_settled(test, loop, context)}
-        if not options or context[Evaluations].is_of_a_test_case(function):
+        if not options or context.frequencies.loop_kind(loop) is not LoopKind.BATCH:
+            return None
+        if context[Evaluations].is_of_a_test_case(function):
             return None
         first = min(map(context.tree.place, gradients))
         for call in descendants_in_scope(loop.body):
@@ -284,6 +293,15 @@ class MixedLoops:
                 if found:
                     return min(found, key=lambda each: len(each.doubts))
         return None
+
+    @cached_property
+    def _backward(self) -> dict[cst.CSTNode | None, list[cst.Call]]:
+        """The backward passes of each function."""
+        found: dict[cst.CSTNode | None, list[cst.Call]] = {}
+        for call in self.context.tree.of(cst.Call):
+            if final_part(call.func) in apis.BACKWARD_METHODS:
+                found.setdefault(self.context.function(call), []).append(call)
+        return found
 
     def _taken_in(self, function: cst.FunctionDef) -> list[cst.CSTNode]:
         """What goes back through a graph in a function."""
