@@ -89,7 +89,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 def pytest_collection_finish() -> None:
     """What was collected stays: the collector need not look at it again, each time that it comes, nor come so often.
 
-    Trees are many objects and no cycles. And on tensors as small as those of tests, a thread more spends most of its time waiting, and burns a core.
+    Trees are many objects and no cycles. And on tensors as small as those of tests, a thread more spends most of its
+    time waiting, and burns a core.
     """
     gc.collect()
     gc.freeze()

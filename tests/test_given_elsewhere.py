@@ -575,6 +575,9 @@ class Coder(nn.Module):
     def forward(self, x):
         return self.decoder(self.encoder(x))
 
+    def step(self, loss):
+        loss.backward()
+
     {decorator}
     def encode(self, x):
         {body}
@@ -604,6 +607,8 @@ def main(loader):
         ("@torch.no_grad()", "return self.encoder(x)", "encode", 0),
         ("", "with torch.no_grad():\n            return self.encoder(x)", "encode", 0),
         ("", "return x.mean(1)", "encode", 0),
+        ("", "loss = self.encoder(x).sum()\n        loss.backward()\n        return loss", "encode", 0),
+        ("", "loss = self.encoder(x).sum()\n        self.step(loss)\n        return loss", "encode", 0),
         ("", "return self.encoder(x)", "decode", 0),
     ],
 )

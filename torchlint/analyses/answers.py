@@ -19,11 +19,12 @@ from torchlint.finding import Frequency
 from torchlint.semantics.context import Context
 from torchlint.semantics.execution.grad_mode import GradMode
 from torchlint.semantics.flow.origins import Through
+from torchlint.semantics.knowledge.apis import BACKWARD_METHODS
 from torchlint.semantics.names.bindings import last_part
 from torchlint.semantics.values.lattice import Kind, Value, item_of
 from torchlint.semantics.values.other_files import recording, told
 from torchlint.semantics.values.parameters import is_class_name, is_main_guard
-from torchlint.syntax.tree import descendants_in_scope
+from torchlint.syntax.tree import descendants, descendants_in_scope
 
 
 def answers(context: Context, asked: Asked) -> Answers:
@@ -101,8 +102,11 @@ def _given_by_methods(instance: Value, context: Context) -> Iterator[tuple[str, 
 
 
 def _records(method: cst.FunctionDef, context: Context) -> bool:
-    """Whether a method of a module, other than its `forward`, gives something and calls a module with autograd on."""
-    if method.name.value == "forward" or method.name.value.startswith("__"):
+    """Whether a method of a module, other than its `forward`, gives something and calls a module with autograd on.
+
+    What it goes back through itself is of use.
+    """
+    if method.name.value == "forward" or method.name.value.startswith("__") or _goes_back(method, context):
         return False
     inside = list(descendants_in_scope(method.body))
     return any(isinstance(node, cst.Return) and node.value is not None for node in inside) and any(
@@ -112,6 +116,21 @@ def _records(method: cst.FunctionDef, context: Context) -> bool:
         and context.grad(node) is GradMode.ON
         for node in inside
     )
+
+
+def _goes_back(method: cst.FunctionDef, context: Context) -> bool:
+    """Whether a function, or one of the file that it calls, goes back through a graph."""
+    waiting, seen = [method], {method}
+    while waiting:
+        for node in descendants(waiting.pop().body):
+            if isinstance(node, cst.Call):
+                if last_part(node.func) in (*BACKWARD_METHODS, "grad"):
+                    return True
+                target = context.calls.target(node)
+                if target is not None and target not in seen:
+                    seen.add(target)
+                    waiting.append(target)
+    return False
 
 
 def _is_at_the_top(definition: cst.ClassDef | cst.FunctionDef, context: Context) -> bool:

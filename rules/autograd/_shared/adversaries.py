@@ -21,7 +21,7 @@ from torchlint.syntax.tree import descendants, descendants_in_scope
 Place: TypeAlias = "tuple[object, ...]"
 
 # Methods whose result has no graph, and attributes that have none.
-_CUT = frozenset("detach item numpy tolist size data shape device dtype grad no_grad".split())
+CUT = frozenset("detach item numpy tolist size data shape device dtype grad no_grad".split())
 # Methods that hand the graph of their tensor on.
 _KEEPING = frozenset(
     "view reshape squeeze unsqueeze flatten transpose permute contiguous to cuda float half double bfloat16 type clone "
@@ -245,7 +245,7 @@ def _behind(
     def is_cut(node: cst.CSTNode) -> bool:
         match node:
             case cst.Attribute(attr=cst.Name(value=name)) | cst.Call(func=cst.Attribute(attr=cst.Name(value=name))):
-                return name in _CUT or node in stops
+                return name in CUT or node in stops
         return node in stops
 
     for start in starts:
@@ -556,7 +556,7 @@ def _is_closed(node: cst.BaseExpression, context: Context) -> bool:
                 return given and closed(func.value)
             return given and root in ("torch", "torch.nn.functional")
         case cst.Attribute(value=owner, attr=cst.Name(value=name)):
-            return name in _CUT and closed(owner)
+            return name in CUT and closed(owner)
         case cst.BinaryOperation(left=left, right=right):
             return closed(left) and closed(right)
         case cst.UnaryOperation(expression=inner) | cst.Subscript(value=inner):

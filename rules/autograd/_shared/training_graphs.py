@@ -21,14 +21,14 @@ from torchlint.semantics.names.bindings import final_part
 from torchlint.semantics.values.lattice import Kind
 from torchlint.syntax.tree import Loop, descendants, descendants_in_scope
 
-from .adversaries import Place, place
+from .adversaries import CUT, Place, place
 from .evaluation import Evaluations
 
 _COPIES = ("copy.copy", "copy.deepcopy")
 # Methods that give the module itself.
 _SAME = frozenset("to cuda cpu eval train float half double requires_grad_".split())
 _OF_PARAMETERS = frozenset({"parameters", "named_parameters"})
-_WRITING = frozenset("copy_ mul_ add_ lerp_ set_ data".split())
+_WRITING = frozenset("copy_ mul_ add_ lerp_ set_".split())
 _GRADIENTS = (*apis.BACKWARD_METHODS, "grad", "vjp", "jvp", "requires_grad_", "enable_grad", "set_grad_enabled")
 
 _DECIDED = (Doubt.OPTION_DECIDES,)
@@ -204,7 +204,7 @@ def _network(call: cst.Call) -> cst.BaseExpression:
 def _is_cut(node: cst.CSTNode) -> bool:
     match node:
         case cst.Call(func=cst.Attribute(attr=cst.Name(value=name))) | cst.Attribute(attr=cst.Name(value=name)):
-            return name in ("detach", "data", "shape", "size", "item", "argmax", "sample", "no_grad")
+            return name in CUT or name in ("argmax", "sample")
     return False
 
 
@@ -334,18 +334,25 @@ def _conditions(node: cst.CSTNode, loop: cst.For, context: Context) -> dict[tupl
 def _is_settled(test: cst.BaseExpression, loop: cst.For, context: Context) -> bool:
     """Whether it comes out the same in each iteration: it asks a name or an attribute that the loop leaves alone."""
     match test:
-        case cst.Comparison(left=asked, comparisons=[cst.ComparisonTarget(comparator=cst.SimpleString() | cst.Name())]):
-            pass
-        case cst.Name() | cst.Attribute():
-            asked = test
-        case _:
-            return False
+        case cst.Comparison(left=asked, comparisons=[cst.ComparisonTarget(comparator=cst.SimpleString())]):
+            return _is_left_alone(asked, loop, context)
+        case cst.Comparison(left=asked, comparisons=[cst.ComparisonTarget(comparator=cst.Name() as other)]):
+            is_word = other.value in ("None", "True", "False")
+            return (is_word or _is_left_alone(other, loop, context)) and _is_left_alone(asked, loop, context)
+    return _is_left_alone(test, loop, context)
+
+
+def _is_left_alone(asked: cst.BaseExpression, loop: cst.For, context: Context) -> bool:
+    """Whether this is a name that the loop does not bind, or an attribute of one that it does not set either."""
     root = asked
     while isinstance(root, cst.Attribute):
         root = root.value
-    if not isinstance(root, cst.Name):
+    if not isinstance(root, cst.Name) or any(context.tree.within(binder, loop) for binder in context.binders(root)):
         return False
-    return not any(context.tree.within(binder, loop) for binder in context.binders(root))
+    return not isinstance(asked, cst.Attribute) or not any(
+        isinstance(node, cst.Attribute) and node.attr.value == asked.attr.value and context.uses.is_target(node)
+        for node in descendants(loop.body)
+    )
 
 
 def _goes_both_ways(test: cst.BaseExpression, function: cst.FunctionDef, context: Context) -> bool:

@@ -38,7 +38,7 @@ def unused_graphs(drop: cst.Call | cst.Attribute, context: Context) -> Iterator[
             made_by = _model_calls(dropped, context)
         case _:
             return
-    found = [call for call in made_by if is_unused(call, context)]
+    found = [call for call in made_by if _is_unused(call, context)]
     if not found:
         return
     first = min(found, key=context.tree.place)
@@ -57,7 +57,7 @@ _DRAWING = frozenset({"torch.argmax", "torch.multinomial"})
 
 
 @query(bottom=False)
-def is_unused(call: cst.Call, context: Context) -> bool:
+def _is_unused(call: cst.Call, context: Context) -> bool:
     """Whether the call of what is surely a model, or of a function that calls one, builds a graph nothing uses."""
     if context.grad(call) is not GradMode.ON or _is_known(call, context) or not _is_dropped(call, context):
         return False

@@ -1241,6 +1241,7 @@ def epoch(test: str, first: str, second: str, mark: str = HERE, **more: str) -> 
         ("loss.isfinite()", "optimizer", "run_epoch(model, val_loader)", ""),
         ("x is not None", "optimizer", "run_epoch(model, val_loader)", ""),
         ("optimizer.ready()", "optimizer", "run_epoch(model, val_loader)", ""),
+        ("flag == x", "optimizer", "run_epoch(model, val_loader)", ""),
     ],
 )
 def test_an_option_decides_whether_a_loop_trains(test: str, first: str, second: str, mark: str) -> None:
@@ -1262,6 +1263,7 @@ def test_the_option_is_named() -> None:
         {"test": "torch.is_grad_enabled() and flag", "step": "pass\n    loss.backward()"},
         {"second": "with torch.no_grad():\n            run_epoch(model, val_loader)"},
         {"step": "optimizer.step()\n        torch.set_grad_enabled(flag)"},
+        {"test": "flag.due", "step": "optimizer.step()\n        flag.due = not flag.due"},
     ],
 )
 def test_a_graph_that_may_be_used_in_any_case(lines: dict[str, str]) -> None:
